@@ -34,7 +34,19 @@ impl From<Error> for Failure {
             Error::SwitchUser { name, why } => Self::new(format_args!("-Z {name}: {why}"))
                 .hint("changing the user requires root, or CAP_SETUID and CAP_SETGID"),
             Error::UnknownGroup(_) => Self::usage(error.to_string()).hint("`getent group` lists groups"),
-            Error::Helper(_) => Self::new(error).hint("--no-confine runs without it"),
+            Error::Archive { ref directory, error: ref cause } => {
+                let place = directory.display();
+                let hint = match cause.kind() {
+                    io::ErrorKind::PermissionDenied => {
+                        format!("give the user that weir runs as (-Z) the right to write in {place}")
+                    }
+                    _ => "choose another directory".to_owned(),
+                };
+                Self::new(error).hint(hint)
+            }
+            Error::Helper(_) | Error::ArchiveHelper(_) => {
+                Self::new(error).hint("--no-confine runs without it")
+            }
             Error::Maker(why) => Self::new(format_args!(
                 "cannot start the process that builds filters for --control-group: {why}"
             )),

@@ -13,7 +13,7 @@ use syn::visit::{self, Visit};
 const LAYERS: &[&[&str]] = &[
     &["weir-bench"],
     &["weir-cli"],
-    &["weir-export", "weir-service", "weir-lab", "weir-pcap"],
+    &["weir-columns", "weir-export", "weir-service", "weir-lab", "weir-pcap"],
     &["weir-render"],
     &["weir", "weir-dissect", "weir-judge"],
     &["weir-bpf", "weir-native", "weir-rules"],

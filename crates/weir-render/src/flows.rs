@@ -210,12 +210,13 @@ fn seconds_of(flow: &Flow) -> f64 {
     (flow.last - flow.first) as f64 / 1e9
 }
 
-fn mac(bytes: [u8; 6]) -> String {
+/// Returns a MAC address as text.
+pub fn mac(bytes: [u8; 6]) -> String {
     bytes.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// Returns flags in tcpdump's letters and order.
-fn flags(bits: u8) -> String {
+/// Returns flags of TCP in tcpdump's letters and order.
+pub fn flags(bits: u8) -> String {
     "FSRP.UEW".chars().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, letter)| letter).collect()
 }
 

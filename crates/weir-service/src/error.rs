@@ -91,6 +91,17 @@ pub enum Error {
     /// A process that opens files or runs programs did not start.
     #[error("cannot start the process that opens files: {0}")]
     Helper(String),
+    /// A directory cannot be filled with files.
+    #[error("cannot write files to {}: {error}", directory.display())]
+    Archive {
+        /// The directory.
+        directory: PathBuf,
+        /// The cause.
+        error: io::Error,
+    },
+    /// The process that fills a directory did not start.
+    #[error("cannot start the process that creates files (weir-archive): {0}")]
+    ArchiveHelper(String),
     /// The process that builds filters did not start.
     #[error("cannot start the process that builds filters (weir-programs): {0}")]
     Maker(String),

@@ -6,6 +6,7 @@
 //! to the program.
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod broker;
 pub mod confine;
 pub mod connector;

@@ -19,6 +19,8 @@ pub struct Files {
     pub read: Vec<PathBuf>,
     /// Files to read, write, create, rename and remove.
     pub written: Vec<PathBuf>,
+    /// The same, and directories to make.
+    pub filled: Vec<PathBuf>,
     /// Directories to remove files from.
     pub removed: Vec<PathBuf>,
     /// TCP ports to connect to, at any host.
@@ -56,7 +58,8 @@ fn enforce(files: &Files) -> Result<Enforced, Box<dyn Error + Send + Sync>> {
     let mut rules = new_ruleset()?;
     let read = files.read.iter().map(|path| (path, READ));
     let written = files.written.iter().map(|path| (path, READ | WRITE));
-    for (path, access) in read.chain(written) {
+    let filled = files.filled.iter().map(|path| (path, READ | WRITE | AccessFs::MakeDir));
+    for (path, access) in read.chain(written).chain(filled) {
         let Ok(fd) = PathFd::new(path) else { continue };
         // The other rights apply only to directories.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };

@@ -62,12 +62,12 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     }
     let filter = args.live.filter()?;
     let rules = args.rules.as_ref().map(|file| LiveRules::read(file, &args.sets)).transpose()?;
-    let collectors = args.flows.open(&args.live.origin)?;
     let mut options = args.writer_options();
     let file = args.write.as_deref().map(|path| (path, &mut options));
     let settings = args.live.settings("capture", &args.until);
     let names = args.prints() && args.line.names(args.json);
     let mut prepared = Prepared::new(Settings { names, ..settings }, file)?;
+    let collectors = args.flows.open(&args.live.origin, &prepared)?;
     // The time zone is looked up while this is allowed.
     let own_queries = Arc::default();
     let hosts = prepared.take_resolver();

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use weir::flows::{Rank, Settings, export};
 use weir::{Builder, Delivery, Plan, Steer, Timestamps};
 
-use super::collector::Collector;
 use super::options::{RecordArgs, TableArgs};
+use super::target::Target;
 use crate::args::{LiveArgs, MORE};
 use crate::interfaces::Chosen;
 use crate::order::{OrderArgs, Usual};
@@ -38,6 +38,8 @@ Examples:
         Export flows to two collectors; on a terminal, show the busiest, too.
   weir flows -r trace.pcapng --to ipfix://192.0.2.7 --fields all
         Export the flows of a file, with everything that is known of them.
+  weir flows -i eth0 --to 'file:/var/lib/weir/flows?every=1h&compress=zstd'
+        Write flows to a file for each hour; format=parquet: for DuckDB and others.
   weir flows -i eth0 --to 'ipfix+tls://collector.example?ca=/etc/weir/ca.pem'
         Export flows over TLS to a collector whose certificate this authority has signed.
   weir flows -r trace.pcapng --to ipfix-file:flows.ipfix
@@ -87,14 +89,16 @@ pub(crate) struct FlowsArgs {
     #[arg(help_heading = "Flows")]
     pin: Vec<u32>,
 
-    /// Send flows to a collector when they end; may be repeated.
+    /// Send flows to a collector when they end, or write them to files; may be repeated.
     ///
     /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; ipfix+tcp://HOST:PORT; or ipfix+tls://HOST:PORT, perhaps with ?ca=FILE (authorities to
     /// trust, not the system's), cert=FILE&key=FILE (weir's own), name=NAME (in the collector's certificate), joined by & and quoted for the shell. Without a port, 4739, 2055 or 4740 (TLS). ipfix-file:FILE writes a new file of IPFIX messages. Each collector has a queue
     /// of its own; what does not fit is lost and counted, never a packet. If a collector refuses the connection, or it breaks, flows wait in the queue, and
     /// weir tries again after 1 s, 2 s, and so on up to 30 s; with -r, a collector that refuses the first connection is an error. Flows are sent from the network namespace that weir runs in, wherever the interface is.
+    /// file:DIR, or file:DIR?every=1h&compress=zstd: files of JSON lines, or of Parquet with format=parquet, of 5 minutes each unless told otherwise, in
+    /// DIR/sensor=HOST/day=YYYY-MM-DD/hour=HH. Files have hidden names until they are whole; then their flows are sent.
     #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
-    pub(super) to: Vec<Collector>,
+    pub(super) to: Vec<Target>,
 
     #[command(flatten)]
     records: RecordArgs,
@@ -195,6 +199,11 @@ impl FlowsArgs {
         } else {
             Form::Table
         }
+    }
+
+    /// Returns whether flows are sent to a collector.
+    pub(super) fn has_collector(&self) -> bool {
+        self.to.iter().any(|target| matches!(target, Target::Collector(_)))
     }
 
     /// Returns how flows are exported.

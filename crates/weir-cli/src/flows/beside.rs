@@ -1,16 +1,17 @@
-//! Flows beside a capture: its packets are written or printed, and their flows go to collectors.
+//! Flows beside a capture: its packets are written or printed, and their flows go to collectors or files.
 
 use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 use weir::flows::{Flow, Table, observation};
 use weir::{CaptureStats, Chunk, Interface};
+use weir_service::session::Prepared;
 
-use super::collector::Collector;
-use super::exports::{Exports, Lines};
+use super::exports::{self, Exports};
 use super::options::{RecordArgs, TableArgs};
 use super::outlet::{self, Outlet};
 use super::summary::FlowCounts;
+use super::target::Target;
 use super::{BEHIND, LOOK, losses, tables};
 use crate::args::OriginArgs;
 use crate::failure::Failure;
@@ -18,9 +19,9 @@ use crate::failure::Failure;
 /// The options of a capture.
 #[derive(Debug, Args)]
 pub(crate) struct BesideArgs {
-    /// Count the flows of the packets captured, too, and send them to a collector when they end; may be repeated.
+    /// Count the flows of the packets captured, too, and send them to a collector, or write them to files, when they end; may be repeated.
     ///
-    /// COLLECTOR is that of weir flows --to. A flow has the packets that the capture delivers, behind its filter and its rules. See weir
+    /// COLLECTOR is that of weir flows --to, file:DIR included. A flow has the packets that the capture delivers, behind its filter and its rules. See weir
     /// flows --help, and docs/flows.md.
     #[arg(
         hide_short_help = true,
@@ -29,7 +30,7 @@ pub(crate) struct BesideArgs {
         value_name = "COLLECTOR",
         help_heading = "Flows"
     )]
-    to: Vec<Collector>,
+    to: Vec<Target>,
 
     #[command(flatten)]
     table: Beside<TableArgs>,
@@ -69,7 +70,7 @@ impl<A: FromArgMatches> FromArgMatches for Beside<A> {
 
 /// What is opened before a capture, while that is permitted.
 #[derive(Debug)]
-pub(crate) struct Opened(Lines);
+pub(crate) struct Opened(exports::Opened);
 
 impl BesideArgs {
     /// Checks rules that clap cannot express.
@@ -80,9 +81,11 @@ impl BesideArgs {
         }
     }
 
-    /// Opens the way to the collectors; `None`: there are none.
-    pub(crate) fn open(&self, origin: &OriginArgs) -> Result<Option<Opened>, Failure> {
-        let opened = || Lines::open(&self.to, &self.records.0.settings(origin), &[]).map(Opened);
+    /// Opens the way to the collectors, and directories; `None`: there are none. Must be called before there are other threads.
+    pub(crate) fn open(&self, origin: &OriginArgs, prepared: &Prepared) -> Result<Option<Opened>, Failure> {
+        let settings = self.records.0.settings(origin);
+        let archive = |directory: &_| prepared.archive(directory);
+        let opened = || exports::Opened::open(&self.to, &settings, &[], archive).map(Opened);
         (!self.to.is_empty()).then(opened).transpose()
     }
 

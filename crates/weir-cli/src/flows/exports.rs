@@ -1,8 +1,8 @@
-//! All collectors that flows are sent to, and files, each with a thread of its own.
+//! All collectors and directories that flows are sent to, each with a thread of its own.
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,61 +10,86 @@ use serde::Serialize;
 use weir::CaptureStats;
 use weir::flows::Counts;
 use weir::flows::export::{Encoder, Exported, Interface, Settings};
+use weir_service::archive::Archive;
 use weir_service::connector::Connector;
 
 use super::collector::{Collector, Transport};
 use super::exporter::{Exporter, Told, Watched};
+use super::folder::Folder;
 use super::line::{Datagrams, Ending, Line, LineCounts, News};
 use super::outlet::{Outlet, OutletCounts, Writing};
+use super::saver::{self, FileCounts, Names, Saver};
 use super::stream::{Route, Stream};
+use super::target::Target;
 use crate::failure::Failure;
 use crate::{style, units};
 
 /// How long the flows of files wait for a collector that is gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Lines to collectors, opened while that is permitted.
+/// Lines to collectors, and directories, opened while that is permitted.
 #[derive(Debug)]
-pub(super) struct Lines {
-    all: Vec<(Collector, Box<dyn Line>)>,
+pub(super) struct Opened {
+    all: Vec<Open>,
     ending: Ending,
 }
 
-impl Lines {
-    /// Opens them. `settings`: how flows are exported; `read`: the files that packets are read from, if they are. Must be called before there
-    /// are other threads.
-    pub(super) fn open(to: &[Collector], settings: &Settings, read: &[PathBuf]) -> Result<Self, Failure> {
+#[derive(Debug)]
+enum Open {
+    Line(Collector, Box<dyn Line>),
+    Folder(Folder, Archive),
+}
+
+impl Opened {
+    /// Opens them. `settings`: how flows are exported; `read`: the files that packets are read from, if they are; `archive`: prepares a
+    /// directory for files. Must be called before there are other threads.
+    pub(super) fn open(
+        to: &[Target],
+        settings: &Settings,
+        read: &[PathBuf],
+        archive: impl Fn(&Path) -> Result<Archive, weir_service::Error>,
+    ) -> Result<Self, Failure> {
         // What a format cannot do is told before anything is opened.
-        for collector in to {
-            encoder(collector, settings)?;
+        for target in to {
+            if let Target::Collector(collector) = target {
+                encoder(collector, settings)?;
+            }
         }
         let mut opened = Self { all: Vec::new(), ending: Ending::default() };
         let routes = routes(to)?;
-        for (collector, route) in to.iter().zip(routes) {
-            let line: Box<dyn Line> = match route {
-                None if collector.transport == Transport::File => Box::new(collector.create(read)?),
-                None => Box::new(Datagrams::new(collector.open()?)),
-                Some(route) => Box::new(first(collector, route, !read.is_empty(), &opened.ending)?),
+        for (target, route) in to.iter().zip(routes) {
+            let open = match target {
+                Target::Folder(folder) => Open::Folder(folder.clone(), archive(&folder.directory)?),
+                Target::Collector(collector) => {
+                    let line: Box<dyn Line> = match route {
+                        None if collector.transport == Transport::File => Box::new(collector.create(read)?),
+                        None => Box::new(Datagrams::new(collector.open()?)),
+                        Some(route) => Box::new(first(collector, route, !read.is_empty(), &opened.ending)?),
+                    };
+                    Open::Line(collector.clone(), line)
+                }
             };
-            opened.all.push((collector.clone(), line));
+            opened.all.push(open);
         }
         Ok(opened)
     }
 }
 
-/// Returns the routes to all collectors, `None` for those without connections.
-fn routes(collectors: &[Collector]) -> Result<Vec<Option<Route>>, Failure> {
+/// Returns the routes to all collectors, `None` for those without connections, and for directories.
+fn routes(to: &[Target]) -> Result<Vec<Option<Route>>, Failure> {
     let mut addresses = Vec::new();
     let mut ranges = Vec::new();
-    for collector in collectors {
-        ranges.push(match collector.transport {
-            Transport::Udp | Transport::File => None,
-            Transport::Tcp | Transport::Tls => {
+    for target in to {
+        ranges.push(match target {
+            Target::Collector(collector)
+                if matches!(collector.transport, Transport::Tcp | Transport::Tls) =>
+            {
                 let begin = addresses.len();
                 let tls = collector.tls()?;
                 addresses.extend(collector.addresses()?);
                 Some((begin..addresses.len(), tls))
             }
+            _ => None,
         });
     }
     if addresses.is_empty() {
@@ -102,40 +127,64 @@ pub(super) struct ExportCounts {
     pub(super) to: String,
     #[serde(flatten)]
     pub(super) flows: OutletCounts,
-    /// Of messages, and what they have in them.
-    exported: Exported,
-    /// Connections made, if there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) connections: Option<u64>,
-    /// Connections that were not made, or times that the collector's host said that nobody listens.
-    pub(super) refusals: u64,
+    #[serde(flatten)]
+    by: By,
 }
 
-/// Flows on their way to a collector.
+/// How they went there.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum By {
+    Messages {
+        /// Of messages, and what they have in them.
+        exported: Exported,
+        /// Connections made, if there are any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        connections: Option<u64>,
+        /// Connections that were not made, or times that the collector's host said that nobody listens.
+        refusals: u64,
+    },
+    Files {
+        files: FileCounts,
+    },
+}
+
+/// Flows on their way to a collector or to files.
 #[derive(Debug)]
 struct Export {
     to: String,
     writing: Writing,
-    watched: Watched,
-    /// The user knows that datagrams do not arrive.
-    is_told: bool,
+    seen: Seen,
+}
+
+/// What is known of it.
+#[derive(Debug)]
+enum Seen {
+    Messages {
+        watched: Watched,
+        /// The user knows that datagrams do not arrive.
+        is_told: bool,
+    },
+    Files(saver::Watched),
 }
 
 #[derive(Debug)]
 pub(super) struct Exports {
     all: Vec<Export>,
     told: Arc<Told>,
+    names: Names,
     ending: Ending,
 }
 
 impl Exports {
     /// Starts the threads. `interfaces`: none if they are not known.
     pub(super) fn start(
-        lines: Lines,
+        opened: Opened,
         mut settings: Settings,
         interfaces: &[weir::Interface],
     ) -> Result<Self, Failure> {
-        let told = Arc::<Told>::default();
+        let (told, names) = (Arc::<Told>::default(), Names::default());
+        interfaces.iter().for_each(|interface| names.add(interface.name.clone()));
         let named = |interface: &weir::Interface| Interface {
             // 0 would be none.
             index: interface.id + 1,
@@ -143,18 +192,28 @@ impl Exports {
             description: interface.description.clone().unwrap_or_default(),
         };
         settings.interfaces = interfaces.iter().map(named).collect();
-        let start = |(collector, line): (Collector, Box<dyn Line>)| {
-            let exporter = Exporter::new(encoder(&collector, &settings)?, line, Arc::clone(&told));
-            let watched = exporter.watched();
-            Ok(Export {
-                to: collector.to_string(),
-                writing: Outlet::start(exporter)?,
-                watched,
-                is_told: false,
+        let start = |open: Open| {
+            Ok(match open {
+                Open::Line(collector, line) => {
+                    let exporter = Exporter::new(encoder(&collector, &settings)?, line, Arc::clone(&told));
+                    let seen = Seen::Messages { watched: exporter.watched(), is_told: false };
+                    Export { to: collector.to_string(), writing: Outlet::start(exporter)?, seen }
+                }
+                Open::Folder(folder, archive) => {
+                    let to = folder.to_string();
+                    let saver = Saver::new(folder, archive, names.clone());
+                    let seen = Seen::Files(saver.watched());
+                    Export { to, writing: Outlet::start(saver)?, seen }
+                }
             })
         };
-        let all = lines.all.into_iter().map(start).collect::<Result<_, Failure>>()?;
-        Ok(Self { all, told, ending: lines.ending })
+        let all = opened.all.into_iter().map(start).collect::<Result<_, Failure>>()?;
+        Ok(Self { all, told, names, ending: opened.ending })
+    }
+
+    /// Adds the next interface.
+    pub(super) fn interface(&self, name: String) {
+        self.names.add(name);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -181,9 +240,9 @@ impl Exports {
         self.all.iter().map(|export| export.counts(export.writing.outlet().counts())).collect()
     }
 
-    /// Says what the user does not know yet: that a collector cannot be reached. `first`: to be called before.
+    /// Says what the user does not know yet: that a collector cannot be reached, or files cannot be written. `first`: to be called before.
     pub(super) fn tell(&mut self, mut first: impl FnMut()) {
-        for news in self.all.iter_mut().filter_map(Export::news) {
+        for news in self.all.iter_mut().flat_map(Export::news) {
             first();
             say(&news);
         }
@@ -193,7 +252,7 @@ impl Exports {
     pub(super) fn finish(self) -> Vec<ExportCounts> {
         self.ending.begin();
         let finish = |mut export: Export| {
-            // An exporter goes on whatever happens to its messages.
+            // They go on whatever happens to messages and files.
             let (flows, _never_fails) = export.writing.finish();
             export.news().into_iter().for_each(|news| say(&news));
             export.counts(flows)
@@ -209,54 +268,89 @@ fn say(news: &str) {
 
 impl Export {
     /// Returns what the user does not know yet.
-    fn news(&mut self) -> Option<String> {
+    fn news(&mut self) -> Vec<String> {
         let to = &self.to;
-        match self.watched.news()? {
+        let (watched, is_told) = match &mut self.seen {
+            Seen::Messages { watched, is_told } => (watched, is_told),
+            Seen::Files(watched) => return watched.news(),
+        };
+        let told = watched.news().and_then(|news| match news {
             News::Disconnected(error) => {
                 Some(format!("no connection to {to}: {error}; flows wait, and weir tries again"))
             }
             News::Connected => Some(format!("connected to {to}")),
-            _ if std::mem::replace(&mut self.is_told, true) => None,
+            _ if std::mem::replace(is_told, true) => None,
             News::NobodyListens => Some(format!("nobody listens at {to}; flows are sent all the same")),
             News::Unsent(error) => {
                 Some(format!("cannot send flows to {to}: {error}; what is not sent is counted"))
             }
-        }
+        });
+        told.into_iter().collect()
     }
 
     fn counts(&self, flows: OutletCounts) -> ExportCounts {
-        let sent = self.watched.counts();
-        let LineCounts { connections, refusals } = sent.line;
-        ExportCounts { to: self.to.clone(), flows, exported: sent.exported, connections, refusals }
+        let by = match &self.seen {
+            Seen::Messages { watched, .. } => {
+                let sent = watched.counts();
+                let LineCounts { connections, refusals } = sent.line;
+                By::Messages { exported: sent.exported, connections, refusals }
+            }
+            Seen::Files(watched) => By::Files { files: watched.counts() },
+        };
+        ExportCounts { to: self.to.clone(), flows, by }
     }
 }
 
 impl ExportCounts {
+    /// Returns the counts of what carries messages, if anything does.
+    pub(super) fn line(&self) -> Option<LineCounts> {
+        match self.by {
+            By::Messages { connections, refusals, .. } => Some(LineCounts { connections, refusals }),
+            By::Files { .. } => None,
+        }
+    }
+
     /// Returns what was lost on the way.
     pub(super) fn loss(&self) -> Option<String> {
-        let Self { to, flows, .. } = self;
-        (flows.lost > 0).then(|| format!("{} flows were not sent to {to}", units::grouped(flows.lost)))
+        let Self { to, flows, by } = self;
+        let what = match by {
+            By::Messages { .. } => "sent",
+            By::Files { .. } => "written",
+        };
+        (flows.lost > 0).then(|| format!("{} flows were not {what} to {to}", units::grouped(flows.lost)))
     }
 
     /// Returns a line for people.
     pub(super) fn text(&self) -> String {
-        let Self { to, flows, exported, connections, refusals } = self;
-        let mut text = format!(
-            "{to}: {} flows in {} messages, {}",
-            units::grouped(flows.sent),
-            units::grouped(exported.sent.messages),
-            units::bytes(exported.sent.octets)
-        );
-        if let Some(connections) = connections.filter(|connections| *connections != 1) {
-            let _infallible = write!(text, "; {} connections", units::grouped(connections));
-        }
-        if *refusals > 0 {
-            let what = if connections.is_some() { "times not connected" } else { "times nobody listened" };
-            let _infallible = write!(text, "; {} {what}", units::grouped(*refusals));
-        }
-        if exported.refused.records > 0 {
-            let what = "directions of flows that NetFlow v5 cannot carry";
-            let _infallible = write!(text, "; {} {what}", units::grouped(exported.refused.records));
+        let Self { to, flows, by } = self;
+        let (number, what, octets) = match by {
+            By::Messages { exported, .. } => (exported.sent.messages, "messages", exported.sent.octets),
+            By::Files { files } if files.finished == 1 => (1, "file", files.octets),
+            By::Files { files } => (files.finished, "files", files.octets),
+        };
+        let (sent, number, octets) =
+            (units::grouped(flows.sent), units::grouped(number), units::bytes(octets));
+        let mut text = format!("{to}: {sent} flows in {number} {what}, {octets}");
+        match by {
+            By::Messages { exported, connections, refusals } => {
+                if let Some(connections) = connections.filter(|connections| *connections != 1) {
+                    let _infallible = write!(text, "; {} connections", units::grouped(connections));
+                }
+                if *refusals > 0 {
+                    let what =
+                        if connections.is_some() { "times not connected" } else { "times nobody listened" };
+                    let _infallible = write!(text, "; {} {what}", units::grouped(*refusals));
+                }
+                if exported.refused.records > 0 {
+                    let what = "directions of flows that NetFlow v5 cannot carry";
+                    let _infallible = write!(text, "; {} {what}", units::grouped(exported.refused.records));
+                }
+            }
+            By::Files { .. } if flows.queued > 0 => {
+                let queued = units::grouped(flows.queued);
+                let _infallible = write!(text, "; {queued} in a file that is not finished");
+            }
+            By::Files { .. } => {}
         }
         text.push('\n');
         if let Some(loss) = self.loss() {

@@ -9,10 +9,11 @@ use weir::filter::FileFilter;
 use weir::flows::{Flow, Observation, Rank, Table, observation};
 use weir::reader::{Item, ReadError};
 use weir_render::json;
+use weir_service::archive::Archive;
 use weir_service::confine::{self, Needs};
 
 use super::args::{FlowsArgs, Form};
-use super::exports::{Exports, Lines};
+use super::exports::{Exports, Opened};
 use super::losses;
 use super::outlet::{self, Outlet};
 use super::shown::{Printer, Shown};
@@ -33,7 +34,9 @@ struct FileAccount<'a> {
 /// Shows the flows of the files.
 pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failure> {
     let files = &args.read;
-    let lines = Lines::open(&args.to, &args.exported(), files)?;
+    let confined = args.live.confine.is_on();
+    let opened =
+        Opened::open(&args.to, &args.exported(), files, |directory| Archive::new(directory, confined))?;
     let filter = filter.map(FileFilter::new).transpose();
     let filter = filter.map_err(|error| Failure::usage(error.to_string()))?;
     let held = args.live.confine.confine(|| {
@@ -46,7 +49,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
     let form = args.form();
     let mut progress = Progress::new(input.meters(), input.size(), form == Form::Lines);
     // The interfaces are known as packets come, so collectors are told numbers.
-    let exports = Exports::start(lines, args.exported(), &[])?;
+    let exports = Exports::start(opened, args.exported(), &[])?;
     let mut found = Found::new(args, exports.outlets().cloned().collect())?;
     let (mut damage, mut has_code) = (Vec::<ReadError>::new(), filter.is_some());
     let result = loop {
@@ -70,7 +73,9 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
                 }
                 found.link_types.push(interface.link_type);
                 let name = interface.name.clone().filter(|name| !name.is_empty());
-                found.printer.interface(name.unwrap_or_else(|| format!("#{number}")));
+                let name = name.unwrap_or_else(|| format!("#{number}"));
+                exports.interface(name.clone());
+                found.printer.interface(name);
             }
             Ok(Some(_)) => {}
             Ok(None) => break Ok(()),

@@ -124,8 +124,9 @@ impl Link {
         loop {
             let mut one = [PollFd::new(&self.socket, what)];
             match poll(&mut one, Some(&LOOK)) {
-                Ok(0) | Err(Errno::INTR) => {}
+                Ok(0) => {}
                 Ok(_) => return Ok(one[0].revents()),
+                // A signal, which only the thread gets that makes the first connection: the run may be over.
                 Err(error) => return Err(error.into()),
             }
             if patience.is_over() {

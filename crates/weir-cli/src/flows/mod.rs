@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! chunk -> tables (one for each thread) -> flow -> outlet -> shown, on standard output
-//!             |                                   '- outlet -> exporter, to a collector
+//!             |                                   |- outlet -> exporter, to a collector
+//!             |                                   '- outlet -> saver, to files
 //!             '- now and then: the busiest -> shown, a table
 //! ```
 
@@ -12,15 +13,19 @@ mod collector;
 mod exporter;
 mod exports;
 mod file;
+mod folder;
 mod line;
 mod link;
 mod losses;
 mod options;
 mod outlet;
+mod saver;
+mod shape;
 mod shown;
 mod stream;
 mod summary;
 mod tables;
+mod target;
 mod tls;
 mod written;
 
@@ -38,7 +43,7 @@ use weir_service::session::{Policy, Prepared};
 pub(crate) use self::args::FlowsArgs;
 use self::args::Form;
 pub(crate) use self::beside::{BesideArgs, Keeper};
-use self::exports::{Exports, Lines};
+use self::exports::{Exports, Opened};
 use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
 pub(crate) use self::summary::{FlowCounts, FlowsSummary};
@@ -61,12 +66,13 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         return file::run(args, filter);
     }
     args.live.origin.check()?;
-    let lines = Lines::open(&args.to, &args.exported(), &[])?;
     let mut settings = args.live.settings("flows", &args.until);
     if args.once {
         settings.duration = Some(args.every);
     }
     let prepared = Prepared::new(settings, None)?;
+    let destinations =
+        Opened::open(&args.to, &args.exported(), &[], |directory| prepared.archive(directory))?;
     let opened = prepared.open(|until| -> Result<_, Unopened> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
@@ -84,7 +90,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         }
     };
     style::print(&report::started(capture.interfaces(), &opened, args.quiet, args.verbose));
-    if !args.quiet && !args.to.is_empty() && capture.interfaces().iter().any(|one| one.name.contains('/')) {
+    if !args.quiet && args.has_collector() && capture.interfaces().iter().any(|one| one.name.contains('/')) {
         let note = style::stderr().cyan("note");
         style::say(format_args!(
             "{note}: collectors are reached from here, not from the namespace of the interface"
@@ -99,7 +105,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
             Some(Outlet::start(Printer::new(form, names))?)
         }
     };
-    let exports = Exports::start(lines, args.exported(), &interfaces)?;
+    let exports = Exports::start(destinations, args.exported(), &interfaces)?;
     let goals = Goals {
         outlets: writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect(),
         ended: (form == Form::Table).then(|| Ended::new(args.top(), args.rank())),

@@ -40,6 +40,7 @@ impl Route {
             };
             match connect() {
                 Ok(link) => return Ok(link),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
                 Err(error) => failed = error,
             }
         }

@@ -59,7 +59,7 @@ pub(crate) struct FlowCounts {
     /// Where flows go: `given = sent + queued + lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     printed: Option<OutletCounts>,
-    /// Collectors.
+    /// Collectors and directories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     exports: Vec<ExportCounts>,
 }
@@ -189,27 +189,31 @@ impl FlowCounts {
         }
         self.exports.iter().enumerate().for_each(|(index, export)| {
             if index == 0 {
-                page.counter("weir_flows_exported", "Flows by collector and what became of them.");
+                page.counter(
+                    "weir_flows_exported",
+                    "Flows by collector or directory and what became of them.",
+                );
             }
             for (place, flows) in [("sent", export.flows.sent), ("lost", export.flows.lost)] {
                 page.count("weir_flows_exported", &[("to", &export.to), ("place", &place)], flows);
             }
         });
-        if !self.exports.is_empty() {
+        let lines: Vec<_> = self.exports.iter().filter_map(|to| Some((&to.to, to.line()?))).collect();
+        if !lines.is_empty() {
             page.counter(
                 "weir_flows_refusals",
                 "Connections that were not made, or datagrams that nobody took.",
             );
         }
-        for export in &self.exports {
-            page.count("weir_flows_refusals", &[("to", &export.to)], export.refusals);
+        for (to, line) in &lines {
+            page.count("weir_flows_refusals", &[("to", to)], line.refusals);
         }
-        for (index, export) in self.exports.iter().filter(|export| export.connections.is_some()).enumerate() {
+        let connected = lines.iter().filter_map(|(to, line)| Some((to, line.connections?)));
+        for (index, (to, connections)) in connected.enumerate() {
             if index == 0 {
                 page.counter("weir_flows_connections", "Connections made to collectors.");
             }
-            let connections = export.connections.unwrap_or_default();
-            page.count("weir_flows_connections", &[("to", &export.to)], connections);
+            page.count("weir_flows_connections", &[("to", to)], connections);
         }
     }
 }

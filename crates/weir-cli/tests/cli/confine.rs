@@ -212,6 +212,22 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
 }
 
 #[root_test]
+fn root_files_of_flows_are_begun_by_a_process_that_does_nothing_else() {
+    let (network, directory) = (network(), directory());
+    let to = format!("file:{}", path(&directory, "flows"));
+    let running = start(&network, &["flows", "-i", "rx0", "-v", "--lines", "--to", &to]);
+    running.wait_for(CONFINED);
+    let files = one_beside(running.id(), "weir-archive");
+    all_are(files, "Seccomp:", 2);
+    all_are(files, "NoNewPrivs:", 1);
+    all_are(files, "CapEff:", 0);
+    // It goes with weir, whatever became of that.
+    running.signal(Signal::KILL);
+    running.wait();
+    wait_for_the_end_of(files);
+}
+
+#[root_test]
 fn root_who_opens_files_ends_with_the_capture_whatever_it_waits_for() {
     let (network, directory) = (network(), directory());
     // A file system of which nobody answers.

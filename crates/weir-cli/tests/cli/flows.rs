@@ -11,6 +11,7 @@ use serde_json::Value;
 use weir_lab::{Generator, Network, Traffic, Veth, root_test, tcp_transfer};
 
 use crate::control::ctl_succeeds;
+use crate::flow_files::{finished_and_hidden, lines_of};
 use crate::harness::{Ended, arrive, capture, directory, path, run, start, tshark, until};
 
 /// Packets and bytes of each way, by protocol and both ends, that of the lower port first.
@@ -220,7 +221,10 @@ fn root_collectors_get_each_flow_and_losses_are_counted() {
     let args = [&["flows", "-i", "rx0", "--json", "--uniflow"], &to[..], &["ip"]].concat();
     let probe = start(&network, &args);
     let file = path(&directory, "both.pcapng");
-    let both = ["capture", "-i", "rx0", "-w", &file, "--flows-to", "netflow9://127.0.0.1", "--json", "ip"];
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let to = format!("file:{}", path(&elsewhere, "flows"));
+    let both = ["--flows-to", "netflow9://127.0.0.1", "--flows-to", &to];
+    let both = [&["capture", "-i", "rx0", "-w", &file, "--json"], &both[..], &["ip"]].concat();
     let both = start(&network, &both);
     tcp_transfer(pair, 100_000).expect("a transfer");
     let traffic = Traffic::new(100).and_then(|traffic| traffic.flows(300)).expect("frames").between(pair);
@@ -235,7 +239,10 @@ fn root_collectors_get_each_flow_and_losses_are_counted() {
     for field in ["packets", "exported_packets", "bytes", "ended"] {
         assert_eq!(beside[field], flows[field], "{field}: {beside}");
     }
-    assert_eq!((&beside["exports"][0]["sent"], beside["printed"].is_null()), (&flows["ended"], true));
+    let sent = [0, 1].map(|index| &beside["exports"][index]["sent"]);
+    assert_eq!((sent, beside["printed"].is_null()), ([&flows["ended"]; 2], true));
+    let [files, hidden] = finished_and_hidden(elsewhere.path());
+    assert_eq!((Some(lines_of(&files)), hidden), (flows["ended"].as_u64(), Vec::new()), "{files:?}");
     let exports = account.0["flows"]["exports"].as_array().expect("collectors").clone();
     let flows = account.0["flows"]["ended"].as_u64().expect("a number");
     assert_eq!(flows, 301);

@@ -339,6 +339,11 @@ impl Running {
         self.child.try_wait().expect("the program can be waited for").is_none()
     }
 
+    /// What it has said on standard error.
+    pub(crate) fn stderr(&self) -> String {
+        self.run.stderr.text()
+    }
+
     /// Waits until standard error has `text`.
     pub(crate) fn wait_for(&self, text: &str) {
         until(&format!("`{text}`"), || {

@@ -18,6 +18,7 @@ mod doctor;
 mod exact_rules;
 mod files;
 mod filter;
+mod flow_files;
 mod flows;
 mod follow;
 mod forward;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read as _;
 use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -63,9 +64,9 @@ fn a_filter_chooses_packets_and_two_files_are_one_input() {
     for (file, packets) in [(&whole, &packets), (&half, &odd), (&rest, &even)] {
         write(file, Format::Pcapng, &[("eth9", 1)], packets);
     }
-    let lines = |args: &[&str], files: &[&std::path::Path]| {
+    let lines = |args: &[&str], files: &[&Path]| {
         let args = [&["flows", "--lines", "-q"], &FOR_EVER[..], args].concat();
-        let files = files.iter().flat_map(|file| [std::path::Path::new("-r"), file]).collect::<Vec<_>>();
+        let files = files.iter().flat_map(|file| [Path::new("-r"), file]).collect::<Vec<_>>();
         let mut lines: Vec<_> = succeeds(&args, &files).lines().map(str::to_owned).collect();
         lines.sort();
         lines
@@ -243,4 +244,129 @@ fn flows_of_a_file_are_exported_and_the_account_closes() {
         "{}",
         stderr(&output)
     );
+}
+
+/// All files of a directory and its folders.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files_in(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn flows_of_a_file_are_written_to_files_with_and_without_confinement() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    pcap(&file);
+    for (number, more) in [&[][..], &["--no-confine"]].into_iter().enumerate() {
+        let directory = place.path(&format!("new/{number}"));
+        let to = format!("file:{}?every=24h&sensor=tap", directory.display());
+        let packed = format!("{to}&compress=zstd");
+        let args = [&["flows", "--json", "-q", "--to", &to, "--to", &packed], &FOR_EVER[..], more, &["-r"]];
+        let text = succeeds(&args.concat(), &[&file]);
+        let all = objects(&text);
+        let (account, flows) = all.split_last().expect("an account");
+        for export in account["flows"]["exports"].as_array().expect("two") {
+            let of = |field: &str| export[field].as_u64().expect("a number");
+            let counts = ["given", "sent", "queued", "lost"].map(of);
+            assert_eq!(counts, [flows.len() as u64, flows.len() as u64, 0, 0], "{export}");
+            // Two if it is midnight meanwhile.
+            assert!([1, 2].contains(&export["files"]["finished"].as_u64().expect("a number")), "{export}");
+        }
+        let mut files = files_in(&directory);
+        files.sort();
+        let mut texts = [String::new(), String::new()];
+        for path in files {
+            let folder = path.strip_prefix(&directory).expect("it is in there").parent().expect("a folder");
+            let folder = folder.to_str().expect("UTF-8");
+            assert!(folder.starts_with("sensor=tap/day=20") && folder.contains("/hour="), "{folder}");
+            let bytes = fs::read(&path).expect("a file");
+            let is_packed = path.extension().is_some_and(|end| end == "zst");
+            let lines = if is_packed { zstd::decode_all(&*bytes).expect("it is whole") } else { bytes };
+            texts[usize::from(is_packed)] += &String::from_utf8_lossy(&lines);
+        }
+        let expected = text.rsplit_once("{\"type\":\"account\"").expect("an account").0;
+        assert_eq!(texts, [expected; 2]);
+    }
+    // No flow, no file; and what is no directory, or no option, is told.
+    let none = format!("file:{}", place.path("none").display());
+    succeeds(&["flows", "-q", "--to", &none, "-r"], &[&file, Path::new("host 203.0.113.99")]);
+    assert!(files_in(&place.path("none")).is_empty());
+    let wrong = format!("file:{}", file.display());
+    let output = weir(&["flows", "--to", &wrong, "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cannot write files to "), "{}", stderr(&output));
+    for (option, told) in [("format=csv", "allowed: format=json"), ("every=25h", "allowed: 1s to 24h")] {
+        let output = weir(&["flows", "--to", &format!("{none}?{option}"), "-r"], &[&file]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
+}
+
+/// What DuckDB finds, a row with a line for each.
+fn duckdb(query: &str) -> Vec<Value> {
+    let output = Command::new("duckdb").args(["-jsonlines", "-c", query]).output();
+    let output = output.expect("duckdb: `scripts/setup test` installs it");
+    assert!(output.status.success(), "{}", stderr(&output));
+    objects(&stdout(&output))
+}
+
+#[test]
+fn duckdb_finds_the_flows_of_json_in_files_of_parquet() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    pcap(&file);
+    let directory = place.path("flows");
+    let to = format!("file:{}?format=parquet&sensor=tap", directory.display());
+    let args = [&["flows", "--json", "-q", "--inner", "--to", &to], &FOR_EVER[..], &["-r"]].concat();
+    let all = objects(&succeeds(&args, &[&file]));
+    let (account, flows) = all.split_last().expect("an account");
+    // Names and meanings are the same, so the same question has the same answer; and with sums of columns the account closes.
+    let list = place.path("flows.jsonl");
+    let line = |flow: &Value| {
+        let mut flow = flow.clone();
+        // None has it, because no hello of TLS is whole.
+        flow.as_object_mut().expect("an object").entry("ja4").or_insert(Value::Null);
+        format!("{flow}\n")
+    };
+    fs::write(&list, flows.iter().map(line).collect::<String>()).expect("room");
+    let ask = |from: &str, dot: &str, time: &str| {
+        let ways = ["src_to_dst", "dst_to_src"].map(|way| {
+            [
+                "packets",
+                "bytes",
+                "shortest",
+                "longest",
+                "ttl_min",
+                "ttl_max",
+                "tos",
+                "tcp_flags",
+                "retransmissions",
+                "zero_windows",
+            ]
+            .map(|name| format!("{way}{dot}{name} AS {way}_{name}"))
+            .join(", ")
+        });
+        duckdb(&format!(
+            "SET TimeZone = 'UTC'; SELECT {time}, interface, reason, proto, vlan, tunnel, src, dst, sport, dport, src_mac, dst_mac, packets, bytes, lost, {}, {}, \
+             icmp_type, icmp_code, server_seconds, client_seconds, application, name, ja4, community_id FROM {from} ORDER BY ALL",
+            ways[0], ways[1]
+        ))
+    };
+    let parquet = format!("'{}/**/*.parquet'", directory.display());
+    let json =
+        format!("(SELECT * FROM read_json('{}', sample_size = -1, union_by_name = true))", list.display());
+    let found = ask(&parquet, "_", "first::VARCHAR AS first, last::VARCHAR AS last");
+    let expected =
+        ask(&json, ".", "first::TIMESTAMPTZ::VARCHAR AS first, last::TIMESTAMPTZ::VARCHAR AS last");
+    assert_eq!(found.len(), flows.len());
+    assert_eq!(found, expected);
+    let sums = duckdb(&format!(
+        "SELECT count(*)::BIGINT AS flows, sum(packets)::BIGINT AS packets, sum(src_to_dst_bytes + dst_to_src_bytes)::BIGINT AS bytes, \
+         any_value(sensor) AS sensor, bool_and(first_ns // 1000 = epoch_us(first)) AS same, count(DISTINCT day) IN (1, 2) AS days FROM {parquet}"
+    ));
+    let account = &account["flows"];
+    let expected = serde_json::json!({
+        "flows": account["ended"], "packets": account["exported_packets"], "bytes": account["bytes"], "sensor": "tap", "same": true, "days": true
+    });
+    assert_eq!(sums, [expected]);
 }

@@ -13,7 +13,7 @@
 
 mod answer;
 mod ask;
-mod wire;
+pub(crate) mod wire;
 
 use std::ffi::OsString;
 use std::fmt::Display;

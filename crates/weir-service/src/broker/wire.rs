@@ -1,4 +1,4 @@
-//! Messages between a capture and its helper processes: one JSON value each, with an optional descriptor.
+//! Messages between a program and its helper processes: one JSON value each, with an optional descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

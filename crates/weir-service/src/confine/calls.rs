@@ -19,6 +19,8 @@ pub(super) enum Calls {
     Capture,
     /// Opens and removes files for another process.
     Keep,
+    /// The same, and makes folders.
+    Fill,
     /// Loads eBPF programs for another process, each in a child process.
     Make,
     /// Reads and writes files.
@@ -307,7 +309,7 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     rules.push((c::SYS_prctl, one_of(0, &prctls)?));
     let harmless = || match calls {
         Calls::FilesAndCode => Ok(Vec::new()),
-        Calls::Capture | Calls::Keep | Calls::Make | Calls::Files | Calls::Connect => {
+        Calls::Capture | Calls::Keep | Calls::Fill | Calls::Make | Calls::Files | Calls::Connect => {
             Ok(vec![masked(2, EXECUTABLE, 0)?])
         }
     };
@@ -325,6 +327,9 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
             (c::SYS_setitimer, Vec::new()),
             (c::SYS_socketpair, vec![domain(c::AF_UNIX)?]),
         ]);
+    }
+    if calls == Calls::Fill {
+        rules.push((c::SYS_mkdirat, vec![masked(2, SPECIAL_MODES, 0)?]));
     }
     if calls == Calls::Connect {
         rules.extend([

@@ -81,6 +81,13 @@ impl Needs {
         Self::of(Calls::Keep)
     }
 
+    /// Needs of a process that fills a directory with folders and files.
+    pub(crate) fn to_fill(directory: &Path) -> Self {
+        let mut needs = Self::of(Calls::Fill);
+        needs.files.filled.push(directory.to_owned());
+        needs
+    }
+
     /// Needs of a process that makes TCP connections to these ports for another one.
     pub(crate) fn to_connect(ports: Vec<u16>) -> Self {
         let needs = Self::of(Calls::Connect);
@@ -258,7 +265,8 @@ fn kept(files: &Files) -> Result<Capabilities, weir_sys::CallError> {
     let may_read = |path: &PathBuf| {
         !matches!(accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS), Err(Errno::ACCESS))
     };
-    let without = || (files.written.iter().all(may_write), files.read.iter().all(may_read));
+    let without =
+        || (files.written.iter().chain(&files.filled).all(may_write), files.read.iter().all(may_read));
     let (writes, reads) = privilege::without_others(Capabilities::empty(), without)?;
     let mut kept = Capabilities::empty();
     kept.set(Capabilities::DAC_OVERRIDE, !writes);

@@ -9,6 +9,7 @@
 //! | | the user to become | lookups read files and open sockets |
 //! | | the processes that open files and remove sockets | forked while there is one thread, with the user's rights |
 //! | | the process that finds names | forked while there is one thread; it opens its sockets now |
+//! | [`Prepared::archive`] | the processes that fill directories | the same |
 //! | [`Prepared::open`] | the engine | it needs privileges, and its filter is compiled now |
 //! | | places of filters to the process that builds them | before the descriptors are out of reach |
 //! | | confinement | after everything above, and before the first packet is read |
@@ -33,6 +34,7 @@ use weir::{Capture, Forward, Guard, Statistics};
 
 pub use self::policy::Policy;
 use self::policy::Service;
+use crate::archive::Archive;
 use crate::broker::Helpers;
 use crate::confine::{self, Become, Confinement, Needs};
 use crate::control::{Account as _, Listening, Socket};
@@ -184,6 +186,15 @@ impl Prepared {
     /// Returns the names of hosts, once, if they were [asked for](Settings::names).
     pub fn take_resolver(&mut self) -> Option<Resolver> {
         self.resolver.take()
+    }
+
+    /// Returns a directory to fill with files. Must be called before there are other threads.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Archive::new`].
+    pub fn archive(&self, directory: &Path) -> Result<Archive, Error> {
+        Archive::new_as(directory, self.confine, self.user.asked_for())
     }
 
     /// Opens the engine, and confines the process once it is open. If that takes long, `open` may look whether the run is
