@@ -108,6 +108,7 @@ pub(super) fn about(name: &str, title: &str, contestants: &[Contestant]) -> Abou
             Measure::fact("received", "packets that handlers have done", "packets"),
             Measure::fact("dropped", "packets that the engine itself counts as lost", "packets"),
             Measure::fact("helped", "chunks that handlers of other queues took", "chunks"),
+            Measure::fact("alone", "packets lost by arithmetic if nobody helps, as they came", "%"),
         ],
         series: series.chain(models).collect(),
         versus: rings.map(|ring| ["advanced-100", ring.name].map(str::to_owned)).collect(),

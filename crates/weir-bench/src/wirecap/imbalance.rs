@@ -170,14 +170,16 @@ impl Experiment for Imbalance {
             let lost = percent(lost, came.accepted);
             taken.put(series, LOST, Some(queues as f64), lost);
         };
+        let alone = trace.lost(f64::from(chunks * CELLS), &came.handled());
         if let Some(law) = contestant.law {
-            model(law, trace.lost(f64::from(chunks * CELLS), &came.handled()));
+            model(law, alone);
         }
         if let Some(series) = contestant.simulated() {
             let (queues, each) = (u32::try_from(queues).unwrap_or(u32::MAX), EACH.as_secs_f64() * 1e9);
             let design = Design { queues, chunks, cells: CELLS, threshold, each };
             model(&series, design.simulate(came.arrivals(&trace))?.lost as f64);
         }
+        taken.add(turn, "alone", percent(alone, came.accepted));
         Ok(taken)
     }
 
