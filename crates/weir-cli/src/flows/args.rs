@@ -97,7 +97,7 @@ pub(crate) struct FlowsArgs {
     /// weir tries again after 1 s, 2 s, and so on up to 30 s; with -r, a collector that refuses the first connection is an error. Flows are sent from the network namespace that weir runs in, wherever the interface is.
     /// file:DIR, or file:DIR?every=1h&compress=zstd: files of JSON lines, or of Parquet with format=parquet, of 5 minutes each unless told otherwise, in
     /// DIR/sensor=HOST/day=YYYY-MM-DD/hour=HH. Files have hidden names until they are whole; then their flows are sent.
-    #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
+    #[arg(long, value_name = "DESTINATION", help_heading = "Export")]
     pub(super) to: Vec<Target>,
 
     #[command(flatten)]

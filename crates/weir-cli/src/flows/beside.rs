@@ -21,13 +21,13 @@ use crate::failure::Failure;
 pub(crate) struct BesideArgs {
     /// Count the flows of the packets captured, too, and send them to a collector, or write them to files, when they end; may be repeated.
     ///
-    /// COLLECTOR is that of weir flows --to, file:DIR included. A flow has the packets that the capture delivers, behind its filter and its rules. See weir
+    /// DESTINATION is that of weir flows --to. A flow has the packets that the capture delivers, behind its filter and its rules. See weir
     /// flows --help, and docs/flows.md.
     #[arg(
         hide_short_help = true,
         id = "to",
         long = "flows-to",
-        value_name = "COLLECTOR",
+        value_name = "DESTINATION",
         help_heading = "Flows"
     )]
     to: Vec<Target>,

@@ -12,7 +12,7 @@ use weir_lab::{Generator, Network, Traffic, Veth, root_test, tcp_transfer};
 
 use crate::control::ctl_succeeds;
 use crate::flow_files::{finished_and_hidden, lines_of};
-use crate::harness::{Ended, arrive, capture, directory, path, run, start, tshark, until};
+use crate::harness::{Ended, arrive, capture, directory, loopback_up, path, run, start, tshark, until};
 
 /// Packets and bytes of each way, by protocol and both ends, that of the lower port first.
 type Ways = BTreeMap<(u64, [(String, u64); 2]), [(u64, u64); 2]>;
@@ -199,9 +199,7 @@ fn root_flows_say_what_was_lost_meanwhile() {
 fn root_collectors_get_each_flow_and_losses_are_counted() {
     let network = Network::new(Veth::default().ipv4()).expect("a network");
     let (pair, directory) = (network.pair(), directory());
-    let mut up = Command::new("ip");
-    up.args(["link", "set", "lo", "up"]);
-    assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
+    loopback_up(&network);
     // nfdump knows no records of both directions.
     let mut nfcapd = Command::new("nfcapd");
     nfcapd.args(["-p", "2055", "-b", "127.0.0.1", "-l"]).arg(directory.path());
@@ -346,9 +344,7 @@ fn messages(directory: &Path, bytes: &[u8]) -> (Vec<u32>, Vec<String>, String) {
 fn root_flows_wait_for_a_collector_over_tcp_that_is_late_and_for_one_that_comes_back() {
     let network = Network::new(Veth::default().ipv4()).expect("a network");
     let (pair, directory) = (network.pair(), directory());
-    let mut up = Command::new("ip");
-    up.args(["link", "set", "lo", "up"]);
-    assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
+    loopback_up(&network);
     let traffic = Traffic::new(100).and_then(|traffic| traffic.flows(50)).expect("frames").between(pair);
     let mut generator = Generator::new(pair, &traffic).expect("a generator");
     let file = path(&directory, "all.ipfix");
@@ -419,9 +415,7 @@ fn root_a_collector_over_tls_has_to_be_the_right_one_and_may_come_back() {
     let network = Network::new(Veth::default().ipv4()).expect("a network");
     let (pair, directory) = (network.pair(), directory());
     let at = |name: &str| path(&directory, name);
-    let mut up = Command::new("ip");
-    up.args(["link", "set", "lo", "up"]);
-    assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
+    loopback_up(&network);
     for who in ["collector", "probe"] {
         let mut openssl = Command::new("openssl");
         openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);

@@ -15,6 +15,7 @@ use rustix::thread::{MembarrierCommand, membarrier};
 use serde_json::Value;
 use tempfile::TempDir;
 use weir_lab::{FrameSender, Generator, LinkCounters, Network, Pair, Traffic, Veth};
+use weir_sys::link::Links;
 use weir_sys::user::{PASSING, User};
 
 use crate::contract;
@@ -127,6 +128,11 @@ pub(crate) fn own_user(process: u32) -> User {
 
 /// What the capture says once it has given up everything, if it was root who started it.
 pub(crate) const CONFINED: &str = "confined: no capabilities, no new privileges; user ";
+
+/// Brings the loopback device of the receiving end up.
+pub(crate) fn loopback_up(network: &Network) {
+    network.rx().run(|| Links::open()?.bring_up("lo")).expect("it comes up");
+}
 
 /// A folder for the files of a test.
 pub(crate) fn directory() -> TempDir {

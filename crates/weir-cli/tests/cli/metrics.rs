@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 
 use weir_lab::{Network, Veth, root_test};
 
-use crate::harness::{Mounts, Running, network, root_tests, run, send, start, tshark, until, weir};
+use crate::harness::{
+    Mounts, Running, loopback_up, network, root_tests, run, send, start, tshark, until, weir,
+};
 
 const ADDRESS: &str = "127.0.0.1:9464";
 
@@ -19,9 +20,7 @@ const ALERTS: &str = include_str!("../../../../packaging/prometheus.rules.yaml")
 /// A private network whose receiving end has a loopback that is up.
 fn with_loopback() -> Network {
     let network = network();
-    let mut up = Command::new("ip");
-    up.args(["link", "set", "lo", "up"]);
-    assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
+    loopback_up(&network);
     network
 }
 

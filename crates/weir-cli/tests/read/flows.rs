@@ -230,7 +230,7 @@ fn flows_of_a_file_are_exported_and_the_account_closes() {
 
     for (wrong, told) in [
         (&["--to", "kafka://a"][..], "allowed: ipfix://HOST:PORT"),
-        (&["--fields", "basic"], "--to <COLLECTOR>"),
+        (&["--fields", "basic"], "--to <DESTINATION>"),
         (&["--to", &to, "--fields", "sourceIPv5Address"], "no such field; try sourceIPv4Address"),
     ] {
         let output = weir(&[&["flows"], wrong, &["-r"]].concat(), &[&file]);

@@ -39,7 +39,7 @@ impl Account {
     pub(super) fn text(&self) -> String {
         let Self { shipped, were_there, bytes, refused, waiting, .. } = self;
         format!(
-            "{shipped} files shipped, {were_there} were there, {bytes} bytes; {refused} refused, {waiting} wait"
+            "files shipped: {shipped}, there already: {were_there}, together {bytes} bytes; refused: {refused}, left: {waiting}"
         )
     }
 }

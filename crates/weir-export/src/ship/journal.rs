@@ -15,7 +15,7 @@ const NAME: &str = ".weir-shipped";
 
 /// A shipped file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+struct Entry {
     file: PathBuf,
     size: u64,
     modified: i128,
@@ -24,19 +24,12 @@ pub(super) struct Entry {
     to: String,
 }
 
-impl Entry {
-    pub(super) fn of(file: Finished, sha256: &str) -> Self {
-        let Finished { path, size, modified } = file;
-        Self { file: path, size, modified, sha256: sha256.to_owned(), to: String::new() }
-    }
-}
-
 /// Why it cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JournalError {
-    #[error("cannot use {0}: {1}")]
+    #[error("cannot use {0}: {1}; try a directory that is there, and that you may write")]
     File(PathBuf, io::Error),
-    #[error("another weir ship is at work in {0}; end it first")]
+    #[error("cannot ship files of {0}: another weir ship is at work there; end it first")]
     Taken(PathBuf),
 }
 
@@ -92,8 +85,9 @@ impl Journal {
     }
 
     /// Notes that a file is shipped, for good.
-    pub(super) fn add(&mut self, entry: Entry) -> Result<(), JournalError> {
-        let entry = Entry { to: self.to.clone(), ..entry };
+    pub(super) fn add(&mut self, file: Finished, sha256: &str) -> Result<(), JournalError> {
+        let Finished { path, size, modified } = file;
+        let entry = Entry { file: path, size, modified, sha256: sha256.to_owned(), to: self.to.clone() };
         let written = self.file.write_all(&line(&entry)).and_then(|()| self.file.sync_data());
         written.map_err(|error| JournalError::File(self.path.clone(), error))?;
         self.entries.insert(entry.file.clone(), entry);
@@ -124,7 +118,7 @@ mod tests {
         let mut journal = Journal::open(dir.path(), "s3://x").expect("it is new");
         for name in ["a", "gone"] {
             assert!(!journal.has(&finished(name, 1)));
-            journal.add(Entry::of(finished(name, 1), "00")).expect("it can be written");
+            journal.add(finished(name, 1), "00").expect("it can be written");
             assert!(journal.has(&finished(name, 1)) && !journal.has(&finished(name, 2)));
         }
         assert!(matches!(Journal::open(dir.path(), "s3://x"), Err(JournalError::Taken(_))));
@@ -134,7 +128,7 @@ mod tests {
         fs::remove_file(dir.path().join("gone")).expect("it was there");
         let mut journal = Journal::open(dir.path(), "s3://x").expect("it is there");
         assert!(journal.has(&finished("a", 1)) && !journal.has(&finished("b", 1)));
-        journal.add(Entry::of(finished("b", 1), "00")).expect("it can be written");
+        journal.add(finished("b", 1), "00").expect("it can be written");
         drop(journal);
         let text = fs::read_to_string(dir.path().join(NAME)).expect("it is there");
         assert_eq!(text.lines().count(), 2, "{text}");

@@ -21,7 +21,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::account::Account;
 use self::files::{Finished, finished};
-use self::journal::{Entry, Journal};
+use self::journal::Journal;
 use self::store::{Shipped, Store, StoreError};
 use crate::args::ShipArgs;
 
@@ -135,9 +135,8 @@ enum Round {
 impl Run<'_> {
     /// Ships all files that are not shipped yet.
     async fn round(&mut self) -> Result<Round, Trouble> {
-        let found = finished(&self.args.dir, &mut |problem| say(&problem));
-        let mut all = found.into_iter().filter(|file| !self.journal.has(file));
-        let all: Vec<Finished> = all.by_ref().filter(|file| !self.refused.contains(file)).collect();
+        let mut all = finished(&self.args.dir, &mut |problem| say(&problem));
+        all.retain(|file| !self.journal.has(file) && !self.refused.contains(file));
         self.account.waiting = all.len() as u64;
         for file in all {
             let began = Instant::now();
@@ -169,10 +168,9 @@ impl Run<'_> {
         if std::mem::take(&mut self.is_told) && !self.args.quiet {
             say(&format!("{} can be reached again", self.args.to));
         }
-        let path = file.path.clone();
-        let full = self.args.dir.join(&path);
+        let full = self.args.dir.join(&file.path);
         self.account.add(file.size, shipped.was_there);
-        self.journal.add(Entry::of(file, &shipped.sha256))?;
+        self.journal.add(file, &shipped.sha256)?;
         if self.args.delete
             && let Err(error) = std::fs::remove_file(&full)
         {
