@@ -155,7 +155,7 @@ fn send(network: &Network, time: Duration) -> Result<Sent, Failure> {
             pin(SENDER_CPU)?;
             let (start, before) = (Instant::now(), thread_time());
             let mut packets = 0;
-            while start.elapsed() < time {
+            while packets == 0 || start.elapsed() < time {
                 for _ in 0..RUN {
                     sender.send(&frame).map_err(failed("send"))?;
                 }

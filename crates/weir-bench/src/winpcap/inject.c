@@ -86,12 +86,13 @@ int main(int argc, char **argv)
 		inject = by_sendto;
 	}
 	end = milliseconds() + strtoull(argv[4], NULL, 10);
-	while (milliseconds() < end)
+	do {
 		for (int turn = 0; turn < LOOK; turn++)
 			if (inject() == (int)size)
 				sent++;
 			else
 				failed++;
+	} while (milliseconds() < end);
 	printf("{\"sent\": %llu, \"failed\": %llu}\n", (unsigned long long)sent, (unsigned long long)failed);
 	return 0;
 }
