@@ -129,6 +129,7 @@ fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
         chosen: None,
         tags_of: None,
         rules: false,
+        counting: None,
     };
     Program::load(&options).map(|(program, _)| program).map_err(Failure::new)
 }

@@ -3,6 +3,7 @@
  * if a variable, map or function has it. */
 #include <linux/bpf.h>
 #include "capture/arrival.h"
+#include "capture/way.h"
 #include "pool/pool.h"
 #include "rules/record.h"
 #include "shared.h"
@@ -10,6 +11,8 @@
 struct progress progress;
 struct queue queue;
 struct order order;
+struct way way;
+enum way_bucket way_bucket;
 enum stray stray;
 struct arrival arrival;
 enum timestamps timestamps;

@@ -5,14 +5,14 @@
 
 use std::array;
 
-use weir_ring::shared::{CLOSED, Order, Progress, Queue};
+use weir_ring::shared::{CLOSED, Order, Progress, Queue, Way, WayKey};
 
 skeleton!("layout");
 
 pub(crate) use skeleton::types::{
     arrival, continuing, direction, forward_direction, hooks, key_field, limit_key, limited, log_record,
     log_sizes, mark, no_number, order, progress, queue, rule_capture, rule_fate, rule_kind, rule_tables,
-    sampling, steering, stray, timestamps, trace, verdict_of_rules,
+    sampling, steering, stray, timestamps, trace, verdict_of_rules, way, way_bucket, way_key,
 };
 
 /// A number, as the processor has it in memory.
@@ -131,5 +131,11 @@ same!(Progress, progress: position, commit, unused);
 same!(Order, order: wake_at, clock_offset, unused, slots);
 same!(
     Queue, queue: opened, chunk, offset, records, turn, written, seen, captured, bytes, lost_before, lost, errors, stamp,
-    jiffy, stamped, warm, filtered, orphans, turns, sampled_out, unused,
+    jiffy, stamped, warm, filtered, orphans, turns, sampled_out, counted,
+    unused,
+);
+same!(WayKey, way_key: source, destination, rest);
+same!(
+    Way, way: key, first, next, retransmissions, zero_windows, state, packets, bytes, version, last, lengths, marks, taken,
+    taken_bytes, taken_retransmissions, taken_zero_windows,
 );

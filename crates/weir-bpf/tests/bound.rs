@@ -46,6 +46,7 @@ fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program,
         chosen: None,
         tags_of: Some(device),
         rules: false,
+        counting: None,
     };
     Program::load(&options).expect("it is loaded")
 }

@@ -9,6 +9,7 @@ use weir_bpf::frames::Frames;
 use weir_bpf::pool::{PoolOptions, SampleBy, Sampling, Stamp, SteerBy, Steering};
 use weir_bpf::trace::{self, Trace};
 use weir_bpf::writers::{Chosen, Driven, Writers};
+use weir_bpf::xdp::Counting;
 use weir_bpf::{LoadError, af_xdp, forward, stack, tc, xdp};
 use weir_judge::share;
 use weir_lab::programs::{bare, hooks, inline, tag, xsk};
@@ -156,11 +157,14 @@ const CHOSEN: [Option<Chosen>; 2] = [None, Some(Chosen { first: 2, count: 4 })];
 
 const POOL: [usize; 5] = [STAMPS.len(), SNAP_LENGTHS.len(), 2, 2, STEERED.len()];
 
+/// Beside steering and sampling, which captures refuse, it loads as well.
+const COUNTING: Counting = Counting { buckets: 16, writers: 4, idle: 1_000_000_000, copies: 8, seed: 1 };
+
 #[test]
 fn root_xdp() {
     with_device(|device| {
         let mut loaded = Loaded::default();
-        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 4, 2, SAMPLED.len()]).collect();
+        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 4, 2, SAMPLED.len(), 2]).collect();
         for row in pairs(&sizes) {
             let (pool, steering) = pool(&row);
             let online = || Processors::online().expect("processors");
@@ -185,6 +189,7 @@ fn root_xdp() {
                 chosen,
                 tags_of,
                 rules,
+                counting: (row[10] == 1).then_some(COUNTING),
             };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || xdp::Program::load(&options));
         }

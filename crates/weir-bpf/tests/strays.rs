@@ -48,6 +48,7 @@ fn capture(writers: Writers, queues: u32) -> (xdp::Program, PoolMaps) {
         chosen: None,
         tags_of: None,
         rules: false,
+        counting: None,
     };
     xdp::Program::load(&options).expect("it is loaded")
 }

@@ -278,7 +278,8 @@ pub(crate) fn brief(summary: &Summary, paint: Paint) -> Option<String> {
 pub(crate) fn closing(summary: &Summary) -> String {
     let counters = summary.counters.packets;
     // As with libpcap on Linux: packets that passed the filter, whatever became of them.
-    let received = counters.sampled_out + counters.captured + counters.lost + counters.errors;
+    let received =
+        counters.sampled_out + counters.counted + counters.captured + counters.lost + counters.errors;
     let losses = Losses::of(summary);
     let lines = [
         (summary.kept, "captured"),
@@ -300,10 +301,11 @@ type Column = (&'static str, fn(&Counters) -> Option<u64>, bool);
 const NOT_COUNTED: &str = "?";
 
 /// In the order in which a packet passes the stages.
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     ("seen", |counters| Some(counters.packets.seen), true),
     ("filtered", |counters| counters.packets.filtered, false),
     ("sampled out", |counters| Some(counters.packets.sampled_out), false),
+    ("counted", |counters| Some(counters.packets.counted), false),
     ("captured", |counters| Some(counters.packets.captured), true),
     ("lost", |counters| Some(counters.packets.lost), true),
     ("errors", |counters| Some(counters.packets.errors), false),

@@ -1,5 +1,6 @@
 //! What is kept of a flow, packed: an entry takes 176 bytes, its links in the table 16 more.
 
+use crate::counted::Counted;
 use crate::flow::{EndReason, Flow, Icmp, Names, Rank, Side, Tcp, rate};
 use crate::seen::{HAS_TUNNEL, Key, Seen, TcpSeen, UNTAGGED, flag};
 use weir_packet::protocol::TCP;
@@ -62,9 +63,10 @@ mod state {
 }
 
 impl Entry {
-    pub(crate) fn new(seen: &Seen, time: u64, interface: u16) -> Self {
-        let mut entry = Self {
-            key: seen.key,
+    /// A flow without packets.
+    fn empty(key: Key, time: u64, interface: u16) -> Self {
+        Self {
+            key,
             chain: u32::MAX,
             first: time,
             last: time,
@@ -86,7 +88,18 @@ impl Entry {
             tos: [0; 2],
             icmp: [0; 2],
             state: 0,
-        };
+        }
+    }
+
+    /// A flow that begins with packets that others have counted.
+    pub(crate) fn counted(key: Key, from: usize, counted: &Counted) -> Self {
+        let mut entry = Self::empty(key, counted.first, counted.interface);
+        entry.begun_by(from);
+        entry
+    }
+
+    pub(crate) fn new(seen: &Seen, time: u64, interface: u16) -> Self {
+        let mut entry = Self::empty(seen.key, time, interface);
         let answers =
             seen.tcp.is_some_and(|tcp| tcp.flags & (flag::SYN | flag::ACK) == flag::SYN | flag::ACK);
         // What somebody sends to himself has one side.
@@ -161,6 +174,41 @@ impl Entry {
         }
         self.first = self.first.min(time);
         self.last = self.last.max(time);
+    }
+
+    /// Adds packets that others have counted.
+    pub(crate) fn add_counted(&mut self, from: usize, counted: &Counted) {
+        let [shortest, longest] = counted.lengths;
+        let [least_ttl, most_ttl] = counted.ttls;
+        if self.packets[from] == 0 {
+            (self.shortest[from], self.longest[from]) = (shortest, longest);
+            (self.least_ttl[from], self.most_ttl[from]) = (least_ttl, most_ttl);
+        } else {
+            self.shortest[from] = self.shortest[from].min(shortest);
+            self.longest[from] = self.longest[from].max(longest);
+            self.least_ttl[from] = self.least_ttl[from].min(least_ttl);
+            self.most_ttl[from] = self.most_ttl[from].max(most_ttl);
+        }
+        self.packets[from] += counted.packets;
+        self.bytes[from] += counted.bytes;
+        self.tos[from] |= counted.tos;
+        if counted.is_tcp() {
+            let bit = state::NEXT << from;
+            self.set(state::HAS_TCP, true);
+            self.flags[from] |= counted.flags;
+            if let Some(next) = counted.next
+                && (!self.is(bit) || is_after(next, self.next[from]))
+            {
+                self.next[from] = next;
+                self.set(bit, true);
+            }
+            let retransmissions = &mut self.retransmissions[from];
+            *retransmissions = retransmissions.saturating_add(counted.retransmissions);
+            let more = u16::try_from(counted.zero_windows).unwrap_or(u16::MAX);
+            self.zero_windows[from] = self.zero_windows[from].saturating_add(more);
+        }
+        self.first = self.first.min(counted.first);
+        self.last = self.last.max(counted.last);
     }
 
     fn add_tcp(&mut self, tcp: &TcpSeen, from: usize, time: u64) {

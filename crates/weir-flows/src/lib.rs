@@ -18,11 +18,13 @@
 //! - `community`: a name for it that other programs have, too.
 //! - `settings`: what can be chosen.
 //! - `counts`: what became of every packet.
+//! - `counted`: packets that others have counted, in the kernel.
 //! - [`export`]: flows as messages of IPFIX and NetFlow.
 
 #![forbid(unsafe_code)]
 
 mod community;
+mod counted;
 mod counts;
 mod entry;
 pub mod export;
@@ -37,6 +39,7 @@ mod settings;
 mod table;
 mod wheel;
 
+pub use self::counted::Counted;
 pub use self::counts::Counts;
 pub use self::flow::{EndReason, Flow, Icmp, Names, Rank, Side, Tcp};
 pub use self::seen::Observation;

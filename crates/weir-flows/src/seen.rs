@@ -208,7 +208,7 @@ impl Seen {
 }
 
 /// Puts the lower end first. The key has source and destination; returns where the source went.
-fn order(key: &mut Key) -> usize {
+pub(crate) fn order(key: &mut Key) -> usize {
     let [from, to] = [0, 1].map(|end| (key.addresses[end], key.ports[end]));
     if from <= to {
         return 0;

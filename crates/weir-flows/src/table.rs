@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 
+use crate::counted::Counted;
 use crate::counts::Counts;
 use crate::entry::Entry;
 use crate::flow::{EndReason, Flow, Rank};
@@ -153,7 +154,7 @@ impl Table {
             },
         }
         self.counts.bytes += seen.bytes;
-        let mut index = self.find(place, &seen);
+        let mut index = self.find(place, &seen.key);
         if index != NONE
             && let Some(reason) = self.is_over(index, &seen, observation.time)
         {
@@ -161,9 +162,37 @@ impl Table {
             index = NONE;
         }
         if index == NONE {
-            index = self.begin(place, &seen, observation, ended);
+            let entry = Entry::new(&seen, observation.time, observation.interface);
+            index = self.begin(place, entry, ended);
         }
         self.count(index, &seen, observation);
+    }
+
+    /// Adds packets that others have counted: of a flow that has ended, or whose own packets are older, they may begin another one. The
+    /// table's time does not go on.
+    pub fn add_counted(&mut self, counted: &Counted, ended: &mut impl FnMut(Flow)) {
+        let (key, from) = counted.key(&self.settings);
+        self.counts.packets += counted.packets;
+        self.counts.bytes += counted.bytes;
+        let place = self.place(&key);
+        let mut index = self.find(place, &key);
+        if index != NONE {
+            let (deadline, reason) = self.deadline(index);
+            if counted.first >= deadline {
+                self.end(index, reason, ended);
+                index = NONE;
+            }
+        }
+        if index == NONE {
+            index = self.begin(place, Entry::counted(key, from, counted), ended);
+        }
+        let entry = &mut self.entries[index as usize];
+        let before = entry.packets[0] + entry.packets[1];
+        entry.add_counted(from, counted);
+        self.counts.in_table += counted.packets;
+        if before < PACKETS && before + counted.packets >= PACKETS {
+            self.names.end(index);
+        }
     }
 
     /// Notes that packets of an interface were lost: later than one time, and not later than the other, by the packets' clock. Flows say
@@ -313,11 +342,11 @@ impl Table {
         usize::try_from((hash * self.places.len() as u128) >> 64).expect("below the number of places")
     }
 
-    fn find(&self, place: usize, seen: &Seen) -> u32 {
+    fn find(&self, place: usize, key: &Key) -> u32 {
         let mut index = self.places[place];
         while index != NONE {
             let entry = &self.entries[index as usize];
-            if entry.key == seen.key {
+            if entry.key == *key {
                 break;
             }
             index = entry.chain;
@@ -325,14 +354,7 @@ impl Table {
         index
     }
 
-    fn begin(
-        &mut self,
-        place: usize,
-        seen: &Seen,
-        observation: &Observation<'_>,
-        ended: &mut impl FnMut(Flow),
-    ) -> u32 {
-        let mut entry = Entry::new(seen, observation.time, observation.interface);
+    fn begin(&mut self, place: usize, mut entry: Entry, ended: &mut impl FnMut(Flow)) -> u32 {
         if self.free == NONE && self.entries.len() == self.places.len() {
             self.make_room(ended);
         }

@@ -48,6 +48,8 @@ pub struct Counters {
     pub filtered: u64,
     /// Packets that sampling did not select.
     pub sampled_out: u64,
+    /// Packets of flows that were counted and not copied.
+    pub counted: u64,
     /// With steering or sampling by flow, later fragments of datagrams whose first fragment was not seen.
     pub orphans: u64,
 }

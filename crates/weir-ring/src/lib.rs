@@ -42,6 +42,8 @@ mod pool;
 mod producer;
 mod strands;
 mod sync;
+#[cfg(not(loom))]
+mod ways;
 mod words;
 
 pub mod shared;
@@ -65,6 +67,8 @@ pub use doorbell::Doorbell;
 pub use layout::Counters;
 #[cfg(not(loom))]
 pub use pool::SharedMaps;
+#[cfg(not(loom))]
+pub use ways::{Tally, Ways};
 
 #[cfg(all(test, not(loom)))]
 mod hostile_tests;

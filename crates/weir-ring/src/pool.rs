@@ -279,6 +279,7 @@ impl Pool {
             errors: now(&queue.errors),
             filtered: now(&queue.filtered),
             sampled_out: now(&queue.sampled_out),
+            counted: now(&queue.counted),
             orphans: now(&queue.orphans),
         }
     }
@@ -290,7 +291,7 @@ impl Pool {
         let now = |counter: &AtomicU64| counter.load(Ordering::Acquire);
         let queue = self.queue(queue);
         let captured = now(&queue.captured);
-        let ended = [&queue.lost, &queue.errors, &queue.filtered, &queue.sampled_out]
+        let ended = [&queue.lost, &queue.errors, &queue.filtered, &queue.sampled_out, &queue.counted]
             .into_iter()
             .fold(captured, |sum, counter| sum.wrapping_add(now(counter)));
         (now(&queue.seen) == ended).then_some(captured)
@@ -393,6 +394,7 @@ mod tests {
             (&queue.orphans, 115),
             (&queue.turns, 116),
             (&queue.sampled_out, 117),
+            (&queue.counted, 118),
         ];
         counters.iter().for_each(|(counter, value)| counter.store(*value, Ordering::Relaxed));
         let expected = Counters {
@@ -403,6 +405,7 @@ mod tests {
             errors: 109,
             filtered: 114,
             sampled_out: 117,
+            counted: 118,
             orphans: 115,
         };
         assert_eq!(consumers[1].gauge().counters(), expected);
@@ -415,7 +418,14 @@ mod tests {
         let (pool, gauge) = (consumers[0].pool(), consumers[1].gauge());
         let queue = pool.queue(1);
         assert_eq!(gauge.at_rest(), Some(0));
-        let ends = [&queue.captured, &queue.lost, &queue.errors, &queue.filtered, &queue.sampled_out];
+        let ends = [
+            &queue.captured,
+            &queue.lost,
+            &queue.errors,
+            &queue.filtered,
+            &queue.sampled_out,
+            &queue.counted,
+        ];
         for (number, end) in ends.into_iter().enumerate() {
             queue.seen.fetch_add(1, Ordering::Relaxed);
             assert_eq!(gauge.at_rest(), None);

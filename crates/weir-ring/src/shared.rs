@@ -21,7 +21,7 @@ macro_rules! shared {
 }
 
 #[cfg(not(loom))]
-shared!(AtomicU64, Progress, Queue, Order);
+shared!(AtomicU64, Progress, Queue, Order, WayKey, Way);
 
 /// The bit of [`Progress::commit`] that says that the chunk is closed.
 pub const CLOSED: u64 = 1 << 31;
@@ -85,8 +85,10 @@ pub struct Queue {
     pub turns: AtomicU64,
     /// With sampling: packets that were not selected.
     pub sampled_out: AtomicU64,
+    /// Packets of flows that were counted and not copied.
+    pub counted: AtomicU64,
     /// Fills the cache lines.
-    pub unused: [AtomicU64; 6],
+    pub unused: [AtomicU64; 5],
 }
 
 /// The process's instructions to one producer, followed by its rings. The process writes, the kernel program only reads,
@@ -102,4 +104,55 @@ pub struct Order {
     pub unused: [AtomicU64; 6],
     /// The slots of the warm ring, and then of the cold: high half 1 + position, low half the chunk's index.
     pub slots: [AtomicU64; 0],
+}
+
+/// Which flow a [`Way`] is of, and in which direction.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct WayKey {
+    /// Address of the source as on the wire; one of IPv4 is in the low half of the first word.
+    pub source: [AtomicU64; 2],
+    /// Address of the destination.
+    pub destination: [AtomicU64; 2],
+    /// From the lowest bit: ports of source and destination as on the wire, 16 bits each; 1 + the VLAN ID or 0, 16 bits; protocol
+    /// and version of IP, 8 bits each. 0: nothing is here.
+    pub rest: AtomicU64,
+}
+
+/// One direction of a flow, as a kernel program counts it. It writes all but what is taken, which the process writes.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Way {
+    /// Which flow.
+    pub key: WayKey,
+    /// Time of the first packet that was counted and not taken yet.
+    pub first: AtomicU64,
+    /// Behind the last byte that was sent (TCP).
+    pub next: AtomicU32,
+    /// Segments sent again, since the capture began, whatever flow was here.
+    pub retransmissions: AtomicU32,
+    /// Segments that announce no room, likewise.
+    pub zero_windows: AtomicU32,
+    /// The program's own; bit 8: `next` is known.
+    pub state: AtomicU32,
+    /// Packets counted, likewise.
+    pub packets: AtomicU64,
+    /// Bytes of their IP packets, likewise.
+    pub bytes: AtomicU64,
+    /// Odd while the program changes anything that is read here.
+    pub version: AtomicU64,
+    /// Time of the last packet.
+    pub last: AtomicU64,
+    /// Of those not taken yet: the shortest, and in the high half the longest.
+    pub lengths: AtomicU32,
+    /// Of those not taken yet: TCP flags, least TTL, greatest TTL, TOS, a byte each from the lowest.
+    pub marks: AtomicU32,
+    /// So many of `packets` were taken.
+    pub taken: AtomicU64,
+    /// Of `bytes`.
+    pub taken_bytes: AtomicU64,
+    /// Of `retransmissions`.
+    pub taken_retransmissions: AtomicU32,
+    /// Of `zero_windows`.
+    pub taken_zero_windows: AtomicU32,
 }

@@ -33,7 +33,9 @@
 
 /// Flows as messages of IPFIX, NetFlow v9 and NetFlow v5. No I/O.
 pub use weir_flows::export;
-pub use weir_flows::{Counts, EndReason, Flow, Icmp, Names, Observation, Rank, Settings, Side, Table, Tcp};
+pub use weir_flows::{
+    Counted, Counts, EndReason, Flow, Icmp, Names, Observation, Rank, Settings, Side, Table, Tcp,
+};
 pub use weir_packet::Endpoint;
 
 use crate::Packet;
@@ -46,5 +48,34 @@ pub fn observation<'a>(packet: &Packet<'a>, link_type: u16) -> Observation<'a> {
         link_type,
         frame: packet.data,
         length: packet.original_len,
+    }
+}
+
+/// Returns what a table needs of what the kernel has counted.
+#[cfg(feature = "live")]
+pub(crate) fn counted(tally: &weir_ring::Tally, interface: u16) -> Counted {
+    let address = |bytes: [u8; 16]| match bytes {
+        [a, b, c, d, ..] if tally.version == 4 => std::net::IpAddr::from([a, b, c, d]),
+        _ => std::net::IpAddr::from(bytes),
+    };
+    let [source, destination] = [(tally.source, 0), (tally.destination, 1)]
+        .map(|(bytes, end)| Endpoint { address: address(bytes), port: tally.ports[end] });
+    Counted {
+        interface,
+        source,
+        destination,
+        protocol: tally.protocol,
+        vlan: tally.vlan,
+        packets: tally.packets,
+        bytes: tally.bytes,
+        first: tally.first,
+        last: tally.last,
+        lengths: tally.lengths,
+        ttls: tally.ttls,
+        tos: tally.tos,
+        flags: tally.flags,
+        next: tally.next,
+        retransmissions: tally.retransmissions,
+        zero_windows: tally.zero_windows,
     }
 }

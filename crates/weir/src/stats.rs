@@ -7,7 +7,7 @@ use crate::{ModeKind, SourceKind};
 
 /// Packet counters that add up: each packet that reaches the source ends in exactly one of them.
 ///
-/// `seen = filtered + sampled_out + captured + lost + errors`, and `captured = delivered + still queued + discarded`.
+/// `seen = filtered + sampled_out + counted + captured + lost + errors`, and `captured = delivered + still queued + discarded`.
 ///
 /// All but `bytes` count packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct PacketCounters {
     pub filtered: Option<u64>,
     /// Left out by sampling ([`crate::Builder::sample`]).
     pub sampled_out: u64,
+    /// Counted with their flow in the kernel, and not captured (`Builder::count_flows`).
+    pub counted: u64,
     /// Written to the pool as records.
     pub captured: u64,
     /// Lost for lack of room: there was no empty chunk in the pool, or no room in the kernel's ring before it.
@@ -44,6 +46,7 @@ impl Default for PacketCounters {
             seen: 0,
             filtered: Some(0),
             sampled_out: 0,
+            counted: 0,
             captured: 0,
             lost: 0,
             errors: 0,
@@ -60,6 +63,7 @@ impl std::ops::AddAssign for PacketCounters {
         self.seen += other.seen;
         self.filtered = self.filtered.zip(other.filtered).map(|(one, other)| one + other);
         self.sampled_out += other.sampled_out;
+        self.counted += other.counted;
         self.captured += other.captured;
         self.lost += other.lost;
         self.errors += other.errors;
@@ -349,7 +353,8 @@ impl CaptureStats {
 
 impl fmt::Display for CaptureStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PacketCounters { seen, filtered, sampled_out, captured, lost, errors, .. } = self.total();
+        let PacketCounters { seen, filtered, sampled_out, counted, captured, lost, errors, .. } =
+            self.total();
         write!(f, "{seen} packets seen: {captured} captured")?;
         if let Some(filtered) = filtered {
             write!(f, ", {filtered} filtered")?;
@@ -357,9 +362,12 @@ impl fmt::Display for CaptureStats {
         write!(f, ", {lost} lost")?;
         let missed: u64 =
             self.interfaces.iter().filter_map(|interface| interface.nic).map(|nic| nic.missed).sum();
-        for (count, what) in
-            [(sampled_out, "sampled out"), (errors, "errors"), (missed, "missed by the card")]
-        {
+        for (count, what) in [
+            (sampled_out, "sampled out"),
+            (counted, "counted in flows"),
+            (errors, "errors"),
+            (missed, "missed by the card"),
+        ] {
             if count > 0 {
                 write!(f, ", {count} {what}")?;
             }
@@ -378,6 +386,7 @@ mod tests {
             seen: base + 1,
             filtered: Some(base + 2),
             sampled_out: base + 3,
+            counted: base + 11,
             captured: base + 4,
             lost: base + 5,
             errors: base + 6,
@@ -396,6 +405,7 @@ mod tests {
             seen: 2102,
             filtered: Some(2104),
             sampled_out: 2106,
+            counted: 2122,
             captured: 2108,
             lost: 2110,
             errors: 2112,

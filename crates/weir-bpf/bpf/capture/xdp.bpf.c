@@ -6,11 +6,12 @@
  *           match the filter or are sampled out pass in both modes, as do those on queues that were not chosen:
  *           exclusive mode only takes what was asked for.
  * Rules:    in place of a filter, they may have another action for a packet, copied or not.
- * Maps:     writer.h, hash.h, processor.h, ruling.h.
+ * Maps:     writer.h, hash.h, processor.h, ruling.h, ways.h.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). Programs bound to their device need 6.8 and a driver that reports stripped
  *           VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "packet/buffers.h"
+#include "capture/ways.h"
 #include "pool/chosen.h"
 #include "pool/processor.h"
 #include "pool/steer.h"
@@ -41,6 +42,10 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 	__u64 flow = needed_hash(ctx, writer);
 	if (!arrive(&record, steer(ctx, writer, flow, tag->there, tag->tci)))
 		return action;
+	if (counts_ways && count_way(ctx, packed(tag->there, tag->protocol, tag->tci), writer, record.order)) {
+		record.queue->counted++;
+		return action;
+	}
 	if (!sample(&record, flow))
 		return XDP_PASS;
 	if (!begin(&record, packet_length(ctx) + (tag->there ? TAG : 0)))

@@ -34,10 +34,10 @@ struct queue {
 	__u64 filtered; /* packets that did not match the filter */
 	__u64 orphans;  /* where flows matter: later fragments whose first fragment was not seen */
 
-	/* Only with sampling. */
-	__u64 turns;       /* packets that could have been selected */
-	__u64 sampled_out; /* packets that were not selected */
-	__u64 unused[6];
+	__u64 turns;       /* with sampling: packets that could have been selected */
+	__u64 sampled_out; /* with sampling: packets that were not selected */
+	__u64 counted;     /* packets of flows that were counted and not copied (capture/ways.h) */
+	__u64 unused[5];
 };
 
 /* The process's instructions to one writer. The process writes, the kernel program only reads, except for `wake_at`,

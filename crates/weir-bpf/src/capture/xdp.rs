@@ -13,6 +13,7 @@ use weir_sys::{CallError, testrun};
 
 pub use crate::attached::Attached;
 use crate::filter::{Body, Bound, Calls, Device, Gate, Hook, held};
+use crate::layout::way_bucket;
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{
@@ -23,7 +24,7 @@ use crate::writers::{self, Chosen, Writers, prepare_chosen};
 
 skeleton!("xdp");
 
-held!(maps of XdpMaps, OpenXdpMaps: pool, chunks, queues, orders, doorbell, strays, datagrams, processors, rodata);
+held!(maps of XdpMaps, OpenXdpMaps: pool, chunks, queues, orders, doorbell, strays, datagrams, processors, ways, rodata);
 
 /// The constants of one capture on one interface.
 #[derive(Clone, Debug)]
@@ -47,11 +48,34 @@ pub struct Options {
     pub tags_of: Option<u32>,
     /// Whether rules can be in front, of a program that is not bound.
     pub rules: bool,
+    /// How packets of flows are counted in place of being copied, if they are.
+    pub counting: Option<Counting>,
 }
+
+/// Counts packets of flows (`ways.h`): those of each direction that come after the first ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Counting {
+    /// Buckets of each writer, a power of two, each with [`WAYS`] directions of flows.
+    pub buckets: u32,
+    /// Number of writers.
+    pub writers: u32,
+    /// After such a silence, in nanoseconds, a flow begins anew.
+    pub idle: u64,
+    /// Packets of each direction that are copied, below 256.
+    pub copies: u32,
+    /// A secret seed for the hashes: without it, anybody could craft flows that share a bucket.
+    pub seed: u64,
+}
+
+/// Directions of flows in a bucket.
+pub const WAYS: u32 = way_bucket::WAYS.0;
 
 /// A loaded program.
 #[derive(Debug)]
-pub struct Program(Kind);
+pub struct Program {
+    kind: Kind,
+    ways: Option<OwnedFd>,
+}
 
 /// An XDP program that can be attached: the capture's or another.
 #[derive(Debug)]
@@ -91,6 +115,14 @@ impl Program {
             Writers::Processors(_) => 0,
         };
         prepare_chosen!(constants, options.chosen);
+        if let Some(Counting { buckets, writers, idle, copies, seed }) = options.counting {
+            constants.counts_ways = true;
+            constants.way_buckets = buckets;
+            constants.way_idle = idle;
+            constants.way_copies = copies;
+            constants.flow_seed = seed;
+            open.maps.ways.set_max_entries(buckets * writers)?;
+        }
         writers::measure(&mut open.maps.processors, options.writers.processors())?;
 
         prepare_rules!(open, options.rules, ruled);
@@ -132,7 +164,13 @@ impl Program {
                 (Kind::Free(program), Gate::Calls(calls))
             }
         };
-        Ok((Self(kind), keep_maps!(loaded, &options.pool, Arc::new(gate))))
+        let ways = options.counting.map(|_| loaded.maps.ways.as_fd().try_clone_to_owned()).transpose()?;
+        Ok((Self { kind, ways }, keep_maps!(loaded, &options.pool, Arc::new(gate))))
+    }
+
+    /// Returns the map of directions of flows, to be mapped, if the program counts them.
+    pub fn ways(&self) -> Option<BorrowedFd<'_>> {
+        self.ways.as_ref().map(OwnedFd::as_fd)
     }
 
     /// Runs the program `times` times on `packet`, an Ethernet frame on receive queue 0 of the namespace's loopback.
@@ -142,7 +180,7 @@ impl Program {
     ///
     /// The errors of [`testrun::run`].
     pub fn run(&self, packet: &[u8], times: u32) -> Result<u32, CallError> {
-        Ok(testrun::run(self.0.as_fd(), packet, times)?.duration)
+        Ok(testrun::run(self.kind.as_fd(), packet, times)?.duration)
     }
 
     /// Attaches the program, with its gate's filter, to the interface with index `interface` in this thread's network
@@ -152,14 +190,14 @@ impl Program {
     ///
     /// The errors of [`XdpLink::attach`].
     pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
-        self.0.attach(interface, hook)
+        self.kind.attach(interface, hook)
     }
 }
 
 /// Without a filter inside.
 impl AsFd for Program {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.kind.as_fd()
     }
 }
 

@@ -96,6 +96,7 @@ impl Writer {
                 chosen: None,
                 tags_of: None,
                 rules: false,
+                counting: None,
             };
             let (program, maps) = xdp::Program::load(&options).unwrap_or_else(|error| panic!("{error}"));
             ours = Some(program);

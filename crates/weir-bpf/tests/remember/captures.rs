@@ -42,6 +42,7 @@ impl Captures {
             chosen: None,
             tags_of: None,
             rules: true,
+            counting: None,
         };
         let sent = tc::Options {
             pool: pool(),

@@ -94,6 +94,7 @@ impl Steered {
                     chosen: None,
                     tags_of: None,
                     rules: false,
+                    counting: None,
                 };
                 let (program, maps) = xdp::Program::load(&options).unwrap_or_else(|error| panic!("{error}"));
                 (Program::Xdp(program), maps)

@@ -528,7 +528,12 @@ impl Account {
         }
         for one in std::iter::once(&self.0).chain(parts.into_iter().flatten()) {
             let of = |field| number(one, field);
-            let ends = of("filtered") + of("sampled_out") + of("captured") + of("lost") + of("errors");
+            let ends = of("filtered")
+                + of("sampled_out")
+                + of("counted")
+                + of("captured")
+                + of("lost")
+                + of("errors");
             assert_eq!(of("seen"), ends, "{one}");
             assert_eq!(of("captured"), of("delivered") + of("queued") + of("discarded"), "{one}");
         }

@@ -69,7 +69,7 @@ fn closes(account: &Value) -> bool {
     of("seen").is_some()
         && match of("forwarded") {
             None => {
-                of("seen") == sum(&["filtered", "sampled_out", "captured", "lost", "errors"])
+                of("seen") == sum(&["filtered", "sampled_out", "counted", "captured", "lost", "errors"])
                     && of("captured") == sum(&["delivered", "queued", "discarded"])
             }
             Some(_) => of("seen") == sum(&["filtered", "forwarded", "lost", "in_flight"]),

@@ -9,12 +9,17 @@ use crate::summary::{InterfaceSummary, QueueSummary, StatisticsSummary, Summary}
 type OfQueue = fn(&QueueSummary) -> Option<u64>;
 
 /// Counters of a queue: name, help text, value.
-const QUEUE_COUNTERS: [(&str, &str, OfQueue); 11] = [
+const QUEUE_COUNTERS: [(&str, &str, OfQueue); 12] = [
     ("weir_seen_packets", "Packets that reached the hook.", |queue| Some(queue.counters.packets.seen)),
     ("weir_filtered_packets", "Packets rejected by the filter.", |queue| queue.counters.packets.filtered),
     ("weir_sampled_out_packets", "Packets skipped by sampling.", |queue| {
         Some(queue.counters.packets.sampled_out)
     }),
+    (
+        "weir_kernel_counted_packets",
+        "Packets counted with their flow in the kernel, and not captured.",
+        |queue| Some(queue.counters.packets.counted),
+    ),
     ("weir_captured_packets", "Packets written to the pool.", |queue| Some(queue.counters.packets.captured)),
     ("weir_captured_bytes", "Original length of captured packets.", |queue| {
         Some(queue.counters.packets.bytes)
@@ -185,6 +190,7 @@ mod tests {
                     seen = base + 1,
                     filtered = target.map(|_| base + 2),
                     sampled_out = base + 3,
+                    counted = base + 11,
                     captured = base + 90,
                     lost = base + 4,
                     errors = base + 5,
@@ -258,6 +264,7 @@ mod tests {
                 "weir_seen_packets_total 1001 2001 3001",
                 "weir_filtered_packets_total 1002 2002",
                 "weir_sampled_out_packets_total 1003 2003 3003",
+                "weir_kernel_counted_packets_total 1011 2011 3011",
                 "weir_captured_packets_total 1090 2090 3090",
                 "weir_captured_bytes_total 1008 2008 3008",
                 "weir_error_packets_total 1005 2005 3005",

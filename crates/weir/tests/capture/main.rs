@@ -33,6 +33,7 @@ mod af_xdp;
 mod by_time;
 mod coexistence;
 mod contents;
+mod counting;
 mod delivery;
 mod event_loop;
 mod filter;
@@ -94,6 +95,7 @@ fn assert_closed(account: &CaptureStats) {
             let counters = queue.counters;
             let ends = counters.filtered.unwrap_or(0)
                 + counters.sampled_out
+                + counters.counted
                 + counters.captured
                 + counters.lost
                 + counters.errors;

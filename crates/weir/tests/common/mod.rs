@@ -71,7 +71,12 @@ fn check_memory(account: &CaptureStats) {
 
 /// Packets of which it is known what became of them.
 pub(crate) fn ended(total: &PacketCounters) -> u64 {
-    total.filtered.unwrap_or(0) + total.sampled_out + total.captured + total.lost + total.errors
+    total.filtered.unwrap_or(0)
+        + total.sampled_out
+        + total.counted
+        + total.captured
+        + total.lost
+        + total.errors
 }
 
 /// Takes chunks until it is known of `packets` packets what became of them, since the capture began and whether wanted or

@@ -2,8 +2,12 @@
 
 use std::num::NonZeroU32;
 use std::ops::{ControlFlow, RangeInclusive};
+#[cfg(feature = "flows")]
+use std::time::Duration;
 
 use super::Capture;
+#[cfg(feature = "flows")]
+use crate::live::request::counting::Counting;
 use crate::live::request::sampling::{Sample, Sampling};
 use crate::live::request::steering::{Steer, Steering};
 use crate::live::request::{Opening, Settings, Wanted};
@@ -273,6 +277,19 @@ impl Builder {
     /// ```
     pub fn sample(mut self, sample: Sample) -> Self {
         self.settings.sampling = Some(Sampling::new(sample));
+        self
+    }
+
+    /// Counts most packets of flows in the kernel, and does not capture them: of each direction of a flow, the first eight are captured, and
+    /// those that open or close a connection, and besides all that is no plain TCP or UDP in IP, such as fragments and tunnels.
+    /// [`Capture::take_counted`] hands out what was counted, for a [`Table`](crate::flows::Table).
+    ///
+    /// There is room for at least `ways` directions of flows on each interface, 128 bytes each; packets of flows that find none are captured. After the
+    /// silence `idle` a flow begins anew. Only the xdp source can do that, without steering or sampling. The packets count as
+    /// [`counted`](crate::PacketCounters::counted).
+    #[cfg(feature = "flows")]
+    pub fn count_flows(mut self, ways: u32, idle: Duration) -> Self {
+        self.settings.counting = Some(Counting::new(ways, idle));
         self
     }
 

@@ -214,6 +214,7 @@ impl CaptureInterface {
                 errors: counters.errors,
                 filtered: Some(counters.filtered),
                 sampled_out: counters.sampled_out,
+                counted: counters.counted,
                 bytes: counters.bytes,
                 delivered: lane.delivered.load(Ordering::Relaxed),
                 discarded: lane.discarded.load(Ordering::Relaxed),

@@ -240,6 +240,19 @@ impl Capture {
         interfaces.list.iter_mut().filter_map(|port| port.source.rules()).map(InForce::read).collect()
     }
 
+    /// Hands out what was [counted](crate::Builder::count_flows) since it was handed out before, in no order; nothing if flows are not
+    /// counted. It looks at all ways, which takes some milliseconds for a million. After [`stop`](Self::stop) it hands out the rest.
+    #[cfg(feature = "flows")]
+    pub fn take_counted(&mut self, mut each: impl FnMut(crate::flows::Counted)) {
+        let mut interfaces = self.opened.shared.lock();
+        for port in &mut interfaces.list {
+            let interface = u16::try_from(port.interface.id).unwrap_or(u16::MAX);
+            if let Some(ways) = port.source.ways() {
+                ways.take(0..ways.len(), &mut |tally| each(crate::flows::counted(&tally, interface)));
+            }
+        }
+    }
+
     /// Replaces the rules of all interfaces. A packet meets either all old rules or all new ones. Rules with the name and
     /// the action of an old one go on counting; what was learned is forgotten.
     ///

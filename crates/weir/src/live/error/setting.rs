@@ -37,6 +37,8 @@ pub enum Setting {
     Filter,
     /// [`Builder::sample`](crate::Builder::sample).
     Sample,
+    /// `Builder::count_flows`, of the feature `flows`.
+    CountFlows,
     /// [`Builder::steer`](crate::Builder::steer).
     Steer,
     /// The number of targets of [`Builder::steer`](crate::Builder::steer).
@@ -83,6 +85,7 @@ impl Setting {
         Self::LeaveOutMark,
         Self::Filter,
         Self::Sample,
+        Self::CountFlows,
         Self::Steer,
         Self::Targets,
         Self::Handlers,

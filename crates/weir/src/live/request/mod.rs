@@ -1,5 +1,6 @@
 //! What was requested: interfaces and settings.
 
+pub(crate) mod counting;
 pub(crate) mod memory;
 pub(crate) mod sampling;
 pub(crate) mod steering;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use weir_bpf::writers::Chosen;
 
+use self::counting::Counting;
 use self::sampling::Sampling;
 use self::steering::Steering;
 use crate::live::namespace::promiscuity::Promiscuity;
@@ -119,6 +121,8 @@ pub(crate) struct Settings {
     pub(crate) namespace: Option<Namespace>,
     pub(crate) steering: Option<Steering>,
     pub(crate) sampling: Option<Sampling>,
+    /// Flows are counted in the kernel.
+    pub(crate) counting: Option<Counting>,
 }
 
 impl Settings {
@@ -144,7 +148,8 @@ impl Settings {
 }
 
 impl Settings {
-    pub(crate) fn checked(self) -> Result<Self, Error> {
+    pub(crate) fn checked(mut self) -> Result<Self, Error> {
+        self.source = counting::source(&self)?;
         if let Some(Window::Of(window)) = self.by_time
             && window > LONGEST_WINDOW
         {
@@ -209,6 +214,7 @@ impl Default for Settings {
             namespace: None,
             steering: None,
             sampling: None,
+            counting: None,
         }
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_bpf::Strays;
-use weir_ring::{Counters, Fill, Gauge, Part};
+use weir_ring::{Counters, Fill, Gauge, Part, Ways};
 use weir_sys::CallError;
 
 use crate::Error;
@@ -110,6 +110,11 @@ pub(crate) trait Source: std::fmt::Debug + Send {
 
     /// Returns the rules that have the filter's place, if there are some.
     fn rules(&mut self) -> Option<&mut InForce> {
+        None
+    }
+
+    /// Returns the flows that are counted in the kernel, if any are.
+    fn ways(&mut self) -> Option<&mut Ways> {
         None
     }
 

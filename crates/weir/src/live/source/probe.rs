@@ -67,6 +67,7 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
         chosen: None,
         tags_of,
         rules: false,
+        counting: None,
     };
     xdp::Program::load(&options).map(drop).map_err(refused)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
 use weir_bpf::{Strays, filter};
-use weir_ring::{Consumer, Counters, Doorbell, Fill, Gauge, Part, Pool, Shape, SharedMaps};
+use weir_ring::{Consumer, Counters, Doorbell, Fill, Gauge, Part, Pool, Shape, SharedMaps, Ways};
 use weir_sys::bpf::grace::Grace;
 use weir_sys::packet::Promiscuous;
 use weir_sys::{CallError, clock};
@@ -61,6 +61,8 @@ pub(crate) struct Programmed {
     pub(crate) in_force: AtGateInForce,
     /// In the filter's place.
     rules: Option<InForce>,
+    /// Flows that the program counts.
+    ways: Option<Ways>,
 }
 
 /// An open source with its description.
@@ -176,6 +178,7 @@ impl Programmed {
             clock_offset: 0,
             in_force: AtGateInForce::default(),
             rules: None,
+            ways: None,
         };
         source.tick()?;
         Ok(source)
@@ -184,6 +187,15 @@ impl Programmed {
     /// Sets the number by which users know the first queue.
     pub(super) fn number_from(&mut self, first: u32) {
         self.first_number = first;
+    }
+
+    /// Keeps the map of so many ways in which the program counts flows.
+    pub(super) fn counts(&mut self, map: BorrowedFd<'_>, ways: u32) -> Result<(), Error> {
+        let failed = |error| CallError::new(format!("map the flows of `{}`", self.name), error);
+        let ways = Ways::shared(map, ways as usize).map_err(failed)?;
+        self.memory += (ways.len() * size_of::<weir_ring::shared::Way>()) as u64;
+        self.ways = Some(ways);
+        Ok(())
     }
 
     /// Keeps what attaches the program to the interface.
@@ -424,6 +436,10 @@ impl Source for Programmed {
 
     fn rules(&mut self) -> Option<&mut InForce> {
         self.rules_in_force()
+    }
+
+    fn ways(&mut self) -> Option<&mut Ways> {
+        self.ways.as_mut()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

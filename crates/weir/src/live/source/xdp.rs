@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use weir_bpf::pool::PoolOptions;
 use weir_bpf::writers::Writers;
-use weir_bpf::xdp::{Attached, Options, Program};
+use weir_bpf::xdp::{Attached, Options, Program, WAYS};
 use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, XdpLink, query};
 use weir_sys::cpu::Processors;
@@ -172,6 +172,7 @@ fn attach(
     let shape = settings.pool.shape(name, programmed::need(settings.queues_of(count), snap_len))?;
     let directions = settings.tells_direction(settings.source == SourceChoice::XdpTc);
 
+    let counting = settings.counting.map(|counting| counting.for_program(count));
     let pool = pool_options(&shape, settings, id, snap_len, directions);
     let (program, maps) = Program::load(&Options {
         pool: PoolOptions { ethernet: device.is_ethernet(), ..pool },
@@ -183,9 +184,13 @@ fn attach(
         chosen: device.chosen,
         tags_of: tags.then_some(device.link.index),
         rules: settings.rules.is_some(),
+        counting,
     })
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuity(), shape, maps)?;
+    if let Some(ways) = program.ways() {
+        source.counts(ways, counting.map_or(0, |counting| counting.buckets * counting.writers * WAYS))?;
+    }
     if native == Native::Queues {
         source.number_from(settings.queues_of(device.queues().0));
     }

@@ -499,6 +499,7 @@ impl Source for AfXdp {
             errors,
             filtered,
             sampled_out,
+            counted: 0,
             orphans: met.orphans,
         }
     }
