@@ -34,6 +34,8 @@ Examples:
         Print a line for each flow of two files together, with longer timeouts.
   weir flows -i eth0 --handlers 4 --flows 4M
         Spread flows over four threads, each with a table of a million.
+  weir flows -i eth0 --kernel
+        Let the kernel count all but the first packets of each flow.
   weir flows -i eth0 --to ipfix://192.0.2.7:4739 --to netflow9://192.0.2.8:2055
         Export flows to two collectors; on a terminal, show the busiest, too.
   weir flows -r trace.pcapng --to ipfix://192.0.2.7 --fields all
@@ -55,6 +57,9 @@ Every packet is in a flow, or counted as not IP, or as refused because its heade
 SIGINT (Ctrl-C) or SIGTERM ends all flows, prints the account and exits; another SIGINT, a second or more later, exits at once.
 SIGUSR1 prints the account so far.
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
+
+/// Ways that the kernel has room for with few flows.
+const LEAST_WAYS: u32 = 4096;
 
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = EXAMPLES)]
@@ -88,6 +93,13 @@ pub(crate) struct FlowsArgs {
     #[arg(hide_short_help = true, long, value_name = "CPUS", value_delimiter = ',', requires = "handlers")]
     #[arg(help_heading = "Flows")]
     pin: Vec<u32>,
+
+    /// Count in the kernel: copy the first eight packets of each way of a flow, and those that open or close a connection.
+    ///
+    /// Other packets of TCP and UDP are counted where they arrive, which costs a fraction of the time. Only the source xdp can do that, so these are received packets. Counts are taken four times a
+    /// second; where that ends a flow, the packet after it may belong to it. There is room for as many ways as a quarter of --flows, 128 bytes each; packets of others are copied.
+    #[arg(long, conflicts_with_all = ["read", "handlers", "inner"], help_heading = "Flows")]
+    pub(super) kernel: bool,
 
     /// Send flows to a collector when they end, or write them to files; may be repeated.
     ///
@@ -229,6 +241,12 @@ impl FlowsArgs {
                 self.order.apply(builder, Usual::None).steer(by, handlers.into())
             }
             None => self.order.apply(builder, Usual::TimeOrUnsorted),
+        };
+        let builder = if self.kernel {
+            let table = self.table();
+            builder.count_flows((table.flows / 4).max(LEAST_WAYS), table.idle)
+        } else {
+            builder
         };
         self.live.pool.apply(builder, Delivery::Adaptive)
     }

@@ -30,9 +30,11 @@ mod tls;
 mod written;
 
 use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use weir::flows::Counted;
 use weir::{Builder, Capture, Interface};
 use weir_render::json;
 use weir_service::Stop;
@@ -140,6 +142,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         next: now + args.every,
         look: now + LOOK,
         losses: losses::Watched::default(),
+        counted: Vec::new(),
     };
     opened.serve(run)?.run()
 }
@@ -168,6 +171,8 @@ struct Run<'a> {
     /// Time of the next look for flows that are over, and for losses.
     look: Instant,
     losses: losses::Watched,
+    /// What the kernel had counted when it was asked last: packets that were captured before are in the table when it is added.
+    counted: Vec<Counted>,
 }
 
 impl Policy for Run<'_> {
@@ -208,6 +213,7 @@ impl Policy for Run<'_> {
         if now >= self.look {
             self.look = now + LOOK;
             self.tell_losses();
+            self.take_counted();
             self.end_silent();
             self.exports.tell(|| self.shown.leave());
         }
@@ -256,6 +262,8 @@ impl Policy for Run<'_> {
         interfaces::tell_events(&mut self.capture, None);
         let piped = matches!(end, Ok(Stop::Pipe));
         self.tell_losses();
+        self.take_counted();
+        self.take_counted();
         let shown =
             if self.form != Form::Table || piped { Ok(()) } else { failure::printed(self.show(false)) };
         let mut handled = self.own.handled;
@@ -313,6 +321,13 @@ impl Run<'_> {
                 self.goals.give(ended, Outlet::give);
             }
         }
+    }
+
+    /// Adds what the kernel had counted the last time, and asks it again.
+    fn take_counted(&mut self) {
+        let counted = mem::take(&mut self.counted);
+        self.own.add_counted(&counted);
+        self.capture.take_counted(|counted| self.counted.push(counted));
     }
 
     /// Tells the tables what was lost since the last time. Counters that cannot be read now are read later: that they cannot be read at the

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir::Share;
-use weir::flows::{Counts, Flow, Rank, Settings, Table, observation};
+use weir::flows::{Counted, Counts, Flow, Rank, Settings, Table, observation};
 use weir_service::Budget;
 
 use super::outlet::{self, Outlet};
@@ -111,6 +111,16 @@ impl Work {
     pub(super) fn end_all(&mut self) {
         self.table.lock().end_all(&mut |flow| self.ended.push(flow));
         self.goals.give(mem::take(&mut self.ended), Outlet::give_patiently);
+    }
+
+    /// Adds packets that the kernel has counted.
+    pub(super) fn add_counted(&mut self, counted: &[Counted]) {
+        let mut table = self.table.lock();
+        for counted in counted {
+            table.add_counted(counted, &mut |flow| self.ended.push(flow));
+        }
+        drop(table);
+        self.hand_over();
     }
 
     fn hand_over(&mut self) {
