@@ -175,7 +175,54 @@ pub fn line(flow: &Flow, time: &str, protocol: &str, text: &mut String) {
 /// Returns what a flow is, for people: `10.0.0.1:4321 > 10.0.0.2:443 tcp tls example.org`. `protocol`: the name of its protocol.
 pub fn label(flow: &Flow, protocol: &str) -> String {
     let [from, to] = flow.sides.map(|side| end(side.end, has_ports(flow)));
-    let mut text = format!("{from} > {to} {protocol}");
+    format!("{from} > {to} {}{}", what(flow, protocol), application(flow))
+}
+
+/// The same in at most so many characters: the name is cut first, then addresses are shortened in the middle. Ports, and what else tells flows
+/// apart, stay as long as there is any room.
+pub fn label_within(flow: &Flow, protocol: &str, most: usize) -> String {
+    let text = label(flow, protocol);
+    if text.chars().count() <= most {
+        return text;
+    }
+    let what = what(flow, protocol);
+    let ends = flow.sides.map(|side| end(side.end, has_ports(flow)));
+    let room = most.saturating_sub(" > ".len() + 1 + what.len());
+    // Half of the room for each, and what the other end does not need.
+    let first = ends[0].len().min((room / 2).max(room.saturating_sub(ends[1].len())));
+    let [from, to] = [shortened(&ends[0], first), shortened(&ends[1], room - first)];
+    let ends = format!("{from} > {to} {what}");
+    let left = most.saturating_sub(ends.chars().count());
+    // A letter or two would say nothing.
+    let application = if left > 4 { cut(&application(flow), left) } else { String::new() };
+    cut(&format!("{ends}{application}"), most)
+}
+
+/// Cuts the end off what is longer than `most` characters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(most.saturating_sub(2)).collect();
+    // No space, and no piece of a word of one letter, before the dots.
+    format!("{}..", start.trim_end())
+}
+
+/// Returns an address and port, which are ASCII, in at most so many characters: without the middle, and with the port.
+fn shortened(end: &str, most: usize) -> String {
+    if end.len() <= most {
+        return end.to_owned();
+    }
+    let room = most.saturating_sub("..".len());
+    let port = end.rfind("]:").map_or(0, |at| end.len() - at);
+    // The beginning says which network it is, the end which host.
+    let back = (room.saturating_sub(port) / 2 + port).min(room);
+    format!("{}..{}", &end[..room - back], &end[end.len() - back..])
+}
+
+/// The protocol, and what tells flows apart besides their ends.
+fn what(flow: &Flow, protocol: &str) -> String {
+    let mut text = protocol.to_owned();
     if let Some(icmp) = flow.icmp {
         let _infallible = write!(text, " {}/{}", icmp.kind, icmp.code);
     }
@@ -185,13 +232,14 @@ pub fn label(flow: &Flow, protocol: &str) -> String {
     if let Some(tunnel) = flow.tunnel {
         let _infallible = write!(text, " tunnel {tunnel}");
     }
-    if let Some(names) = &flow.names {
-        let _infallible = write!(text, " {}", names.protocol);
-        if let Some(name) = &names.name {
-            let _infallible = write!(text, " {}", visible(name));
-        }
-    }
     text
+}
+
+/// What its application said, behind a space.
+fn application(flow: &Flow) -> String {
+    let Some(names) = &flow.names else { return String::new() };
+    let name = names.name.as_ref().map(|name| format!(" {}", visible(name)));
+    format!(" {}{}", names.protocol, name.unwrap_or_default())
 }
 
 fn has_ports(flow: &Flow) -> bool {
@@ -269,6 +317,34 @@ mod tests {
         let expected = "22:13:20 2.500 s  10.0.0.1:4000 > 10.0.0.2:443 tcp vlan 7 tls a\\u{1b}[2Jb  > 2,000 packets 4.00 KiB  < \
                         2,000 packets 4.00 KiB FSP./S.  no room\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_flow_fits_into_few_characters() {
+        let mut long = flow();
+        let address = |last: u16| std::net::Ipv6Addr::new(0x2001, 0xdb8, 1, 2, 3, 4, 5, last).into();
+        for (side, last) in long.sides.iter_mut().zip([0x1111, 0x2222]) {
+            side.end.address = address(last);
+        }
+        let mut mixed = flow();
+        mixed.sides[1].end.address = address(0x2222);
+        for flow in [flow(), long.clone(), mixed.clone()] {
+            let whole = label(&flow, "tcp");
+            for most in 0..120 {
+                let text = label_within(&flow, "tcp", most);
+                assert!(text.chars().count() <= most.max(2), "{most}: {text}");
+                assert!(text == whole || most < whole.chars().count(), "{most}: {text}");
+            }
+        }
+        let table = [
+            (flow(), 45, "10.0.0.1:4000 > 10.0.0.2:443 tcp vlan 7 tls.."),
+            (flow(), 39, "10.0.0.1:4000 > 10.0.0.2:443 tcp vlan 7"),
+            (long, 45, "[200..111]:4000 > [2001..2222]:443 tcp vlan 7"),
+            (mixed, 45, "10.0.0.1:4000 > [2001:..:2222]:443 tcp vlan 7"),
+        ];
+        for (flow, most, expected) in table {
+            assert_eq!(label_within(&flow, "tcp", most), expected);
+        }
     }
 
     #[test]

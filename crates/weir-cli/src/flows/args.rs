@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use weir::flows::{Rank, Settings, export};
 use weir::{Builder, Delivery, Plan, Steer, Timestamps};
 
@@ -60,25 +60,66 @@ Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail
 
 /// Ways that the kernel has room for with few flows.
 const LEAST_WAYS: u32 = 4096;
+/// Flows in a table, unless told otherwise.
+const TOP: u64 = 20;
+/// The time between two tables, unless told otherwise.
+const EVERY: Duration = Duration::from_secs(1);
+/// The heading of what people need first.
+const INPUT: &str = "Input";
 
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = EXAMPLES)]
+#[command(mut_arg("interfaces", |interfaces| interfaces.help_heading(INPUT).display_order(0)))]
 pub(crate) struct FlowsArgs {
-    #[command(flatten)]
-    pub(super) live: LiveArgs,
-
     /// Read the packets of this capture file instead of an interface; - is standard input; may be repeated.
     ///
     /// Files are pcap or pcapng, plain or compressed; several are merged by time.
-    #[arg(short, long, value_name = "FILE", help_heading = "Capture")]
+    #[arg(short, long, value_name = "FILE", help_heading = INPUT)]
     #[arg(conflicts_with_all = ["interfaces", "namespaces", "source", "mode", "force", "no_promiscuous_mode"])]
     #[arg(conflicts_with_all = ["count", "duration", "metrics", "relinquish_privileges", "ready_fd", "handlers", "every"])]
     pub(super) read: Vec<PathBuf>,
 
-    #[command(flatten)]
-    pub(super) until: UntilArgs,
-    #[command(flatten)]
-    pub(super) order: OrderArgs,
+    /// Show the N busiest flows.
+    ///
+    /// Default: 20. With --top, --rank or --every, tables are printed into a pipe or file, too, one below the other; -r prints one.
+    #[arg(long, value_name = "N", value_parser = units::count, conflicts_with_all = ["lines", "json"])]
+    #[arg(allow_hyphen_values = true, help_heading = "Output")]
+    top: Option<u64>,
+
+    /// Rank flows by this; bytes unless told otherwise.
+    #[arg(long, value_name = "UNIT", value_enum, conflicts_with_all = ["lines", "json"], help_heading = "Output")]
+    rank: Option<RankArg>,
+
+    /// Update the table every TIME (1s); flows that have ended since are in it once more.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "lines")]
+    #[arg(allow_hyphen_values = true, help_heading = "Output")]
+    every: Option<Duration>,
+
+    /// Print the table once, after --every, and end.
+    #[arg(long, conflicts_with = "duration", help_heading = "Output")]
+    pub(super) once: bool,
+
+    /// Print a line for each flow when it ends.
+    ///
+    /// The default if standard output is no terminal, unless there is -r, --to, or an option of the table.
+    #[arg(long, conflicts_with_all = ["json", "once"], help_heading = "Output")]
+    lines: bool,
+
+    /// Print a JSON object for each flow when it ends, then the account.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+
+    /// Print only flows, errors and losses.
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) quiet: bool,
+
+    /// Print more at startup, including the sandbox in force.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
+    pub(super) verbose: bool,
+
+    /// Accepted for compatibility: addresses and ports are numbers in any case.
+    #[arg(short = 'n', action = ArgAction::Count, hide = true)]
+    _numeric: u8,
 
     #[command(flatten)]
     table: TableArgs,
@@ -115,41 +156,12 @@ pub(crate) struct FlowsArgs {
     #[command(flatten)]
     records: RecordArgs,
 
-    /// Show the N busiest flows.
-    #[arg(long, value_name = "N", value_parser = units::count, default_value = "20")]
-    #[arg(allow_hyphen_values = true, help_heading = "Output")]
-    top: u64,
-
-    /// Rank flows by this.
-    #[arg(long, value_name = "UNIT", value_enum, default_value_t, help_heading = "Output")]
-    rank: RankArg,
-
-    /// Update the table every TIME; flows that have ended since are in it once more.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
-    #[arg(allow_hyphen_values = true, help_heading = "Output")]
-    pub(super) every: Duration,
-
-    /// Print the table once, after --every, and end.
-    #[arg(long, conflicts_with = "duration", help_heading = "Output")]
-    pub(super) once: bool,
-
-    /// Print a line for each flow when it ends.
-    ///
-    /// The default if standard output is no terminal, unless -r, --to or --once is given.
-    #[arg(long, conflicts_with_all = ["json", "once"], help_heading = "Output")]
-    lines: bool,
-
-    /// Print a JSON object for each flow when it ends, then the account.
-    #[arg(long, help_heading = "Output")]
-    pub(super) json: bool,
-
-    /// Print only flows, errors and losses.
-    #[arg(short, long, help_heading = "Output")]
-    pub(super) quiet: bool,
-
-    /// Print more at startup, including the sandbox in force.
-    #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
-    pub(super) verbose: bool,
+    #[command(flatten)]
+    pub(super) live: LiveArgs,
+    #[command(flatten)]
+    pub(super) until: UntilArgs,
+    #[command(flatten)]
+    pub(super) order: OrderArgs,
 }
 
 /// What `--rank` accepts.
@@ -181,11 +193,14 @@ pub(super) enum Form {
 impl FlowsArgs {
     /// Checks rules that clap cannot express.
     pub(super) fn check(&self) -> Result<(), String> {
+        if self.json && self.every.is_some() && !self.once {
+            return Err("--every is about tables, and --json prints each flow when it ends: omit one of them, or add --once to end after that time".to_owned());
+        }
         self.order.check(self.handlers.is_some(), false)
     }
 
     pub(super) fn rank(&self) -> Rank {
-        match self.rank {
+        match self.rank.unwrap_or_default() {
             RankArg::Bytes => Rank::Bytes,
             RankArg::Packets => Rank::Packets,
             RankArg::Rate => Rank::Rate,
@@ -194,7 +209,22 @@ impl FlowsArgs {
     }
 
     pub(super) fn top(&self) -> usize {
-        usize::try_from(self.top).unwrap_or(usize::MAX)
+        usize::try_from(self.top.unwrap_or(TOP)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the time between two tables.
+    pub(super) fn every(&self) -> Duration {
+        self.every.unwrap_or(EVERY)
+    }
+
+    /// Returns whether a table may be drawn over the last one.
+    pub(super) fn is_redrawn() -> bool {
+        io::stdout().is_terminal() && style::terminal()
+    }
+
+    /// Returns whether the user wants a table, wherever it goes.
+    fn wants_table(&self) -> bool {
+        self.once || self.top.is_some() || self.rank.is_some() || self.every.is_some()
     }
 
     pub(super) fn form(&self) -> Form {
@@ -202,7 +232,7 @@ impl FlowsArgs {
             Form::Json
         } else if self.lines {
             Form::Lines
-        } else if self.once || (io::stdout().is_terminal() && style::terminal()) {
+        } else if self.wants_table() || Self::is_redrawn() {
             Form::Table
         } else if !self.to.is_empty() {
             Form::Nothing

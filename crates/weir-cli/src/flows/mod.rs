@@ -9,6 +9,7 @@
 
 mod args;
 mod beside;
+mod busiest;
 mod collector;
 mod exporter;
 mod exports;
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
     args.live.origin.check()?;
     let mut settings = args.live.settings("flows", &args.until);
     if args.once {
-        settings.duration = Some(args.every);
+        settings.duration = Some(args.every());
     }
     let prepared = Prepared::new(settings, None)?;
     let destinations =
@@ -138,8 +139,9 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         writing,
         exports,
         goals: goals.clone(),
-        shown: Shown::default(),
-        next: now + args.every,
+        shown: if args.once { Shown::default() } else { Shown::repeated() },
+        is_redrawn: FlowsArgs::is_redrawn(),
+        next: now + args.every(),
         look: now + LOOK,
         losses: losses::Watched::default(),
         counted: Vec::new(),
@@ -166,6 +168,8 @@ struct Run<'a> {
     exports: Exports,
     goals: Goals,
     shown: Shown,
+    /// Each table is drawn over the last one, which is on a terminal.
+    is_redrawn: bool,
     /// Time of the next table.
     next: Instant,
     /// Time of the next look for flows that are over, and for losses.
@@ -227,15 +231,15 @@ impl Policy for Run<'_> {
             return Ok(None);
         }
         // Tables follow the schedule, so that they do not drift; missed ones are skipped.
-        let every = self.args.every;
+        let every = self.args.every();
         self.next = if now < self.next + every { self.next + every } else { now + every };
         if !self.exports.is_empty() {
             self.exports.set_account_of(&self.capture.stats()?, &tables::counts(&self.tables));
         }
-        if self.form != Form::Table || self.args.once || !style::foreground() {
+        if self.form != Form::Table || self.args.once || (self.is_redrawn && !style::foreground()) {
             return Ok(None);
         }
-        match self.show(true) {
+        match self.show(self.is_redrawn) {
             Ok(()) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
             Err(error) => Err(failure::unprinted(&error)),

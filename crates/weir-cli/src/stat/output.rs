@@ -12,7 +12,7 @@ use super::output_options::{OutputFormat, OutputOptions};
 use super::rows::{Growth, Line, View};
 use super::summary::{InterfaceReading, Interval};
 use super::top;
-use crate::columns::{aligned, cut, draw};
+use crate::columns::{Drawn, aligned, cut};
 use crate::{out, style, units};
 
 /// Prints intervals. It remembers the last reading, from which rates are computed.
@@ -24,14 +24,21 @@ pub(super) struct Output {
     conversations: bool,
     last: Vec<InterfaceReading>,
     headed: bool,
-    /// Lines of the table on the screen, if it is there.
-    drawn: usize,
+    /// The table on the screen, if it is there.
+    drawn: Drawn,
 }
 
 impl Output {
     pub(super) fn new(output_options: &OutputOptions, view: View) -> Self {
         let conversations = output_options.conversations;
-        Self { format: output_options.format, view, conversations, last: Vec::new(), headed: false, drawn: 0 }
+        Self {
+            format: output_options.format,
+            view,
+            conversations,
+            last: Vec::new(),
+            headed: false,
+            drawn: Drawn::default(),
+        }
     }
 
     /// Prints what was counted since the last call, on each interface.
@@ -68,7 +75,7 @@ impl Output {
             }
             OutputFormat::Table if style::foreground() => {
                 let table = table(&interval, fields, style::rows(), style::columns());
-                draw(&mut stdout, &table, &mut self.drawn)?;
+                self.drawn.draw(&mut stdout, &table, style::columns())?;
             }
             OutputFormat::Table => {}
         }
@@ -87,7 +94,7 @@ impl Output {
             let sums = lines.split_off(lines.len() - 1);
             lines.truncate(room - 1);
             lines.extend(sums);
-            draw(&mut out::stdout(), &lines, &mut self.drawn)?;
+            self.drawn.draw(&mut out::stdout(), &lines, style::columns())?;
         }
         self.last = now;
         Ok(())
@@ -112,16 +119,14 @@ impl Output {
             return self.print(now);
         };
         // In place of the table that was redrawn, if there is one.
-        let up = if self.drawn > 0 { format!("\x1b[{}A\r\x1b[J", self.drawn) } else { String::new() };
-        self.drawn = 0;
-        write!(stdout, "{up}")?;
+        write!(stdout, "{}", self.drawn.clear())?;
         lines.iter().try_for_each(|line| writeln!(stdout, "{line}"))?;
         stdout.flush()
     }
 
     /// Leaves the table, if there is one, above other output, and draws the next one below that.
     pub(super) fn leave(&mut self) {
-        self.drawn = 0;
+        self.drawn.leave();
     }
 }
 

@@ -162,6 +162,21 @@ fn root_a_flow_that_is_over_is_printed_though_nothing_follows() {
     let table = String::from_utf8_lossy(&ended.stdout).into_owned();
     let rows = table.lines().filter(|line| line.contains(" > 198.19.0.1:9 udp ")).count();
     assert!(table.starts_with("flows by bytes") && rows >= 5, "{table}");
+
+    // If tables are asked for, they come one below the other into a pipe, too.
+    let tables = start(&network, &["flows", "-i", "rx0", "--top", "2", "--every", "100ms"]);
+    arrive(pair, || generator.send(10).expect("frames").accepted);
+    tables.wait_for_lines(12);
+    let ended = tables.interrupt().succeeded();
+    let all = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let tables: Vec<_> = all.split("\n\n").collect();
+    assert!(tables.len() > 2 && !all.contains('\x1b'), "{all}");
+    for table in &tables {
+        let head = table.lines().next().unwrap_or_default();
+        assert!(head.starts_with("flows by bytes ") && head.contains(" now "), "{all}");
+    }
+    // Those of the last table are there.
+    assert_eq!(tables.last().map(|table| table.trim_end().lines().count()), Some(4), "{all}");
 }
 
 #[root_test]

@@ -46,6 +46,13 @@ fn each_packet_of_a_file_is_in_a_flow_or_in_a_count() {
     let table =
         succeeds(&[&["flows", "--rank", "packets", "--top", "3"], &FOR_EVER[..], &["-r"]].concat(), &[&file]);
     assert!(table.starts_with("flows by packets ") && table.lines().count() == 5, "{table}");
+    let beside = place.path("flows.ipfix");
+    let to = format!("ipfix-file:{}", beside.display());
+    // A table if one is asked for, also beside an export; tcpdump's -n changes nothing.
+    for (asked, heads) in [(&["--top", "3"][..], 1), (&["--rank", "bytes", "-n"], 1), (&["-nn"], 0)] {
+        let args = [&["flows", "--to", &to], asked, &FOR_EVER[..], &["-r"]].concat();
+        assert_eq!(succeeds(&args, &[&file]).matches("flows by bytes").count(), heads, "{asked:?}");
+    }
     let lines = succeeds(&[&["flows", "--lines"], &FOR_EVER[..], &["-r"]].concat(), &[&file]);
     assert!(
         lines.lines().count() > 30 && lines.lines().all(|line| line.starts_with("2023-11-15 03:43:2")),
@@ -126,6 +133,8 @@ fn what_cannot_be_read_or_kept_is_told() {
         (&["--flows", "1G"], "allowed: 1 to 100000000"),
         (&["-i", "lo"], "cannot be used with"),
         (&["--lines", "--json"], "cannot be used with"),
+        (&["--json", "--top", "3"], "cannot be used with"),
+        (&["--lines", "--rank", "packets"], "cannot be used with"),
     ] {
         let output = weir(&[&["flows"], wrong, &["-r"]].concat(), &[&file]);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
