@@ -15,6 +15,7 @@ mod check;
 mod convert;
 mod damage;
 mod filter;
+mod flow_judges;
 mod flows;
 mod hope;
 mod info;
