@@ -125,8 +125,9 @@ impl Element {
         iana("vlanId", 58, 2, Value::Vlan).on_v9(58, 2),
         iana("sourceMacAddress", 56, 6, Value::Mac(Way::Forth)).on_v9(56, 6),
         iana("destinationMacAddress", 80, 6, Value::Mac(Way::Back)).on_v9(80, 6),
-        iana("tcpControlBits", 6, 2, Value::TcpFlags(Way::Forth)).on_v9(6, 1),
-        reverse("reverseTcpControlBits", 6, 2, Value::TcpFlags(Way::Back)),
+        // As long as RFC 7125 lets it be where there are no more than these eight flags: nfacctd reads only the first octet.
+        iana("tcpControlBits", 6, 1, Value::TcpFlags(Way::Forth)).on_v9(6, 1),
+        reverse("reverseTcpControlBits", 6, 1, Value::TcpFlags(Way::Back)),
         iana("tcpSequenceNumber", 184, 4, Value::TcpSequence(Way::Forth)),
         reverse("reverseTcpSequenceNumber", 184, 4, Value::TcpSequence(Way::Back)),
         iana("icmpTypeCodeIPv4", 32, 2, Value::Icmp).on_v9(32, 2).of(Flows::V4),

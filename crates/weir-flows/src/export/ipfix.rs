@@ -236,6 +236,8 @@ impl Described for Ipfix {
         let of_interfaces = (!self.interfaces.is_empty()).then_some(OF_INTERFACES);
         let of_sampling = self.sampling.map(Options::of);
         for options in [Some(OF_ACCOUNT), of_interfaces, of_sampling].into_iter().flatten() {
+            // Each in a set of its own: nfacctd takes the second one in a set for malformed, and loses the flows of that message.
+            self.outbox.close();
             self.make_bare_room(OPTIONS, options.length(), now, send);
             options.write(self.outbox.record(OPTIONS));
         }

@@ -3,6 +3,7 @@
 
 mod decode;
 mod made;
+mod nfacctd;
 mod pcap;
 mod structure;
 mod tshark;

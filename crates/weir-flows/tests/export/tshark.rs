@@ -232,7 +232,7 @@ fn ipfix(flow: &Flow, at: &[usize]) -> Told {
     };
     expected.more(flow, sides, &counted, &tcp(&|tcp, at| tcp.retransmissions[at]));
     let flags = tcp(&|tcp, at| tcp.flags[at].into());
-    expected.put("tcpflags", &flags.iter().map(|flags| format!("{flags:#06x}")).collect::<Vec<_>>());
+    expected.put("tcpflags", &flags.iter().map(|flags| format!("{flags:#04x}")).collect::<Vec<_>>());
     expected.put("tcp_seq_num", &tcp(&|tcp, at| tcp.initial_sequences[at].unwrap_or_default()));
     expected.put("flow_end_reason", &[flow.reason.number()]);
     if at.len() == 2 {
