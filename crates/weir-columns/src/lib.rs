@@ -4,7 +4,7 @@
 //! flows -> columns, in memory -> a row group, once there are ROWS flows -> bytes
 //! ```
 //!
-//! Every reader of Parquet knows these types: signed integers, text, timestamps of microseconds. The encodings are as old as they are common, and pages are
+//! Flows of a row group are sorted by when they ended, which makes times short. Every reader of Parquet knows these types: signed integers, text, timestamps of microseconds. The encodings are as old as they are common, and pages are
 //! compressed with zstd. No I/O.
 
 #![forbid(unsafe_code)]
@@ -32,6 +32,48 @@ pub const ROWS: usize = 1 << 16;
 
 /// Flows whose columns are made together: so few stay in the caches.
 const BLOCK: usize = 1024;
+
+/// Which columns a file has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// Everything that is known of a flow.
+    All,
+    /// Who, when, how much and what: those that most questions need. Less than half the size.
+    Basic,
+}
+
+impl Columns {
+    /// Returns what the columns are, in their order.
+    pub fn described(self) -> impl Iterator<Item = Described> {
+        schema::columns(self).into_iter().map(|column| column.described())
+    }
+}
+
+/// A column, as readers find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// What its values are.
+    pub values: Values,
+    /// Whether some flows have none.
+    pub is_optional: bool,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// UTF-8.
+    Texts,
+    /// Signed integers of 32 bits.
+    Int32,
+    /// Signed integers of 64 bits.
+    Int64,
+    /// Floating-point numbers.
+    Doubles,
+    /// Timestamps of microseconds, UTC.
+    Times,
+}
 
 /// Why a file cannot go on.
 #[derive(Debug)]
@@ -61,13 +103,13 @@ pub struct Encoder {
     columns: Vec<Box<dyn Column>>,
     /// Text that the row group has already.
     texts: Texts,
-    /// Flows in the columns.
-    rows: usize,
+    /// Times of the last packets of the flows in the columns.
+    ends: Vec<u64>,
 }
 
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Encoder").field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("Encoder").field("rows", &self.ends.len()).finish_non_exhaustive()
     }
 }
 
@@ -77,15 +119,15 @@ impl Encoder {
     /// # Errors
     ///
     /// None is known.
-    pub fn new(program: &str) -> Result<Self, EncodeError> {
-        let columns = schema::columns();
+    pub fn new(program: &str, columns: Columns) -> Result<Self, EncodeError> {
+        let columns = schema::columns(columns);
         let mut properties = WriterProperties::builder()
             .set_created_by(program.to_owned())
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             // Of each row group, by which readers skip it.
             .set_statistics_enabled(EnabledStatistics::Chunk);
-        // Times have few equals, and many neighbours.
-        for column in columns.iter().filter(|column| column.is_time()) {
+        // A dictionary would have nearly every value.
+        for column in columns.iter().filter(|column| column.is_various()) {
             let path = ColumnPath::from(column.name());
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
@@ -95,7 +137,7 @@ impl Encoder {
         let fields = fields.collect::<Result<Vec<_>, ParquetError>>()?;
         let schema = Type::group_type_builder("flows").with_fields(fields).build()?;
         let writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties.build()))?;
-        Ok(Self { writer, columns, texts: Texts::default(), rows: 0 })
+        Ok(Self { writer, columns, texts: Texts::default(), ends: Vec::new() })
     }
 
     /// Adds flows. Appends what is to be written by now: mostly nothing. `interfaces`: their names, by number.
@@ -110,14 +152,14 @@ impl Encoder {
         bytes: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
         while !flows.is_empty() {
-            let (some, rest) = flows.split_at(flows.len().min(BLOCK).min(ROWS - self.rows));
+            let (some, rest) = flows.split_at(flows.len().min(BLOCK).min(ROWS - self.ends.len()));
             self.texts.begin(interfaces);
             for column in &mut self.columns {
                 column.fill(some, &mut self.texts);
             }
-            self.rows += some.len();
+            self.ends.extend(some.iter().map(|flow| flow.last));
             flows = rest;
-            if self.rows == ROWS {
+            if self.ends.len() == ROWS {
                 self.end_group()?;
                 bytes.append(self.writer.inner_mut());
             }
@@ -131,7 +173,7 @@ impl Encoder {
     ///
     /// None is known.
     pub fn finish(&mut self, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
-        if self.rows > 0 {
+        if !self.ends.is_empty() {
             self.end_group()?;
         }
         self.writer.finish()?;
@@ -140,17 +182,20 @@ impl Encoder {
     }
 
     fn end_group(&mut self) -> Result<(), EncodeError> {
+        let mut order: Vec<u32> = (0..).take(self.ends.len()).collect();
+        order.sort_by_key(|flow| self.ends[*flow as usize]);
+        let order = (!self.ends.is_sorted()).then_some(&*order);
         let mut group = self.writer.next_row_group()?;
         for column in &mut self.columns {
             if let Some(mut writer) = group.next_column()? {
-                column.write(&mut writer)?;
+                column.write(&mut writer, order)?;
                 writer.close()?;
             }
         }
         group.close()?;
         self.writer.flush().map_err(ParquetError::from)?;
         self.texts.clear();
-        self.rows = 0;
+        self.ends.clear();
         Ok(())
     }
 }

@@ -3,7 +3,37 @@
 use parquet::data_type::ByteArray;
 use weir::flows::{Flow, Tcp};
 
-use super::column::{Column, Time, each, some, time};
+use super::Columns;
+use super::column::{Column, Kind, each, number, some, some_number};
+
+/// Those of [`Columns::Basic`].
+const BASIC: &[&str] = &[
+    "first",
+    "last",
+    "interface",
+    "reason",
+    "proto",
+    "src",
+    "dst",
+    "sport",
+    "dport",
+    "packets",
+    "bytes",
+    "lost",
+    "src_to_dst_packets",
+    "src_to_dst_bytes",
+    "src_to_dst_tos",
+    "src_to_dst_tcp_flags",
+    "src_to_dst_retransmissions",
+    "dst_to_src_packets",
+    "dst_to_src_bytes",
+    "dst_to_src_tos",
+    "dst_to_src_tcp_flags",
+    "dst_to_src_retransmissions",
+    "server_seconds",
+    "application",
+    "name",
+];
 
 /// A number that may be too large for a signed one of the same size.
 fn signed(number: u64) -> i64 {
@@ -85,20 +115,21 @@ fn way(way: &Way) -> Vec<Box<dyn Column>> {
     ]
 }
 
-/// Returns all columns, in their order.
-pub(super) fn columns() -> Vec<Box<dyn Column>> {
-    let port = |name, side: usize| {
-        some(name, move |flow, _| has_ports(flow).then(|| i32::from(flow.sides[side].end.port)))
+/// Returns the columns, in their order.
+pub(super) fn columns(which: Columns) -> Vec<Box<dyn Column>> {
+    // Clients have a port of their own for each flow, servers have few.
+    let port = |name, kind, side: usize| {
+        some_number(name, kind, move |flow| has_ports(flow).then(|| i32::from(flow.sides[side].end.port)))
     };
     let address =
         |name, side: usize| each(name, move |flow, texts| texts.address(flow.sides[side].end.address));
     let mac =
         |name, side: usize| some(name, move |flow, texts| flow.sides[side].mac.map(|bytes| texts.mac(bytes)));
     let mut columns = vec![
-        time("first", Time::Stamp, |flow| microseconds(flow.first)),
-        time("last", Time::Stamp, |flow| microseconds(flow.last)),
-        time("first_ns", Time::Number, |flow| signed(flow.first)),
-        time("last_ns", Time::Number, |flow| signed(flow.last)),
+        number("first", Kind::Stamp, |flow| microseconds(flow.first)),
+        number("last", Kind::Stamp, |flow| microseconds(flow.last)),
+        number("first_ns", Kind::Various, |flow| signed(flow.first)),
+        number("last_ns", Kind::Various, |flow| signed(flow.last)),
         each("interface", |flow, texts| texts.interface(flow.interface)),
         each("reason", |flow, texts| texts.word(flow.reason.word())),
         each("proto", |flow, _| i32::from(flow.protocol)),
@@ -106,8 +137,8 @@ pub(super) fn columns() -> Vec<Box<dyn Column>> {
         some("tunnel", |flow, _| flow.tunnel.map(i64::from)),
         address("src", 0),
         address("dst", 1),
-        port("sport", 0),
-        port("dport", 1),
+        port("sport", Kind::Various, 0),
+        port("dport", Kind::Alike, 1),
         mac("src_mac", 0),
         mac("dst_mac", 1),
         each("packets", |flow, _| signed(flow.packets())),
@@ -129,5 +160,8 @@ pub(super) fn columns() -> Vec<Box<dyn Column>> {
         }),
         some("community_id", |flow, _| flow.community_id().map(|id| ByteArray::from(id.into_bytes()))),
     ]);
+    if which == Columns::Basic {
+        columns.retain(|column| BASIC.contains(&column.name()));
+    }
     columns
 }

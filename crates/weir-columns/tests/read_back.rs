@@ -8,7 +8,7 @@ use parquet::basic::{Repetition, Type};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::{Field, Row};
 use weir::flows::{EndReason, Endpoint, Flow, Names, Side, Tcp};
-use weir_columns::{Encoder, ROWS};
+use weir_columns::{Columns, Encoder, ROWS, Values};
 
 fn side(address: impl Into<IpAddr>, port: u16, packets: u64) -> Side {
     Side {
@@ -81,7 +81,7 @@ fn of<'a>(row: &'a Row, name: &str) -> &'a Field {
 #[test]
 fn two_row_groups_have_all_flows() {
     let names = vec!["eth0".to_owned()];
-    let mut encoder = Encoder::new("weir").expect("a file");
+    let mut encoder = Encoder::new("weir", Columns::All).expect("a file");
     let mut bytes = Vec::new();
     let flows: Vec<_> = (0..ROWS as u64 + 10).map(flow).collect();
     let (mut handed, mut steps) = (0, 0);
@@ -115,7 +115,7 @@ fn two_row_groups_have_all_flows() {
 fn values_are_those_of_the_flow_or_null() {
     let names = ["eth0", "eth1"].map(str::to_owned);
     let mut bytes = Vec::new();
-    let mut encoder = Encoder::new("weir 1").expect("a file");
+    let mut encoder = Encoder::new("weir 1", Columns::All).expect("a file");
     let icmp = Flow { protocol: 1, ..flow(4) };
     encoder.add(&[with_everything(), flow(3), icmp], &names, &mut bytes).expect("room");
     encoder.finish(&mut bytes).expect("room");
@@ -162,9 +162,49 @@ fn values_are_those_of_the_flow_or_null() {
 }
 
 #[test]
+fn flows_of_a_row_group_are_sorted_by_their_last_packet() {
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new("weir", Columns::All).expect("a file");
+    // With and without values of optional columns.
+    let ends = [5_u64, 1, 4, 2, 3, 9, 0];
+    let flows = ends.map(|end| {
+        let is_tcp = end % 2 == 0;
+        Flow {
+            last: 1_700_000_000_000_000_000 + end,
+            lost: end,
+            vlan: is_tcp.then(|| u16::try_from(end).expect("small")),
+            names: is_tcp
+                .then(|| Box::new(Names { protocol: "tls", name: Some(format!("name {end}")), ja4: None })),
+            ..flow(end)
+        }
+    });
+    encoder
+        .add(&flows[..3], &[], &mut bytes)
+        .and_then(|()| encoder.add(&flows[3..], &[], &mut bytes))
+        .expect("room");
+    encoder.finish(&mut bytes).expect("room");
+    let file = read(bytes);
+    let rows = file.get_row_iter(None).expect("rows").map(|row| row.expect("a row"));
+    let mut expected = ends;
+    expected.sort_unstable();
+    let mut seen = Vec::new();
+    for row in rows {
+        let Field::Long(end) = *of(&row, "lost") else { panic!("{row}") };
+        seen.push(end.cast_unsigned());
+        let (vlan, name) = match end % 2 {
+            0 => (Field::Int(i32::try_from(end).expect("small")), Field::Str(format!("name {end}"))),
+            _ => (Field::Null, Field::Null),
+        };
+        assert_eq!((of(&row, "vlan"), of(&row, "name")), (&vlan, &name));
+        assert_eq!(of(&row, "packets"), &Field::Long(end + 1));
+    }
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn the_documentation_has_every_column_with_its_type() {
     let mut bytes = Vec::new();
-    Encoder::new("weir").and_then(|mut encoder| encoder.finish(&mut bytes)).expect("room");
+    Encoder::new("weir", Columns::All).and_then(|mut encoder| encoder.finish(&mut bytes)).expect("room");
     let file = read(bytes);
     let described: BTreeSet<_> = file
         .metadata()
@@ -198,4 +238,26 @@ fn the_documentation_has_every_column_with_its_type() {
         }
     }
     assert_eq!(documented, described);
+    // What the library says of the columns is what the file has.
+    let said = Columns::All.described().map(|column| {
+        let kind = match column.values {
+            Values::Times => "timestamp",
+            Values::Int32 => "int32",
+            Values::Int64 => "int64",
+            Values::Doubles => "double",
+            Values::Texts => "string",
+        };
+        (column.name.to_owned(), format!("{kind}{}", if column.is_optional { ", or null" } else { "" }))
+    });
+    assert_eq!(said.collect::<BTreeSet<_>>(), described);
+    // `columns=basic` leaves out `name`, `other`.
+    let without = text.split_once("`columns=basic` leaves out ").expect("a sentence").1;
+    let without = without.split_once(". ").expect("an end").0;
+    let mut left = BTreeSet::new();
+    for name in without.split(['`', ',', ' ', '\n']).filter(|name| !name.is_empty() && *name != "and") {
+        left.extend(["src_to_dst_", "dst_to_src_"].map(|way| name.replace("WAY_", way)));
+    }
+    let names = |which: Columns| which.described().map(|column| column.name.to_owned());
+    let basic: BTreeSet<_> = names(Columns::Basic).collect();
+    assert_eq!(names(Columns::All).filter(|name| !basic.contains(name)).collect::<BTreeSet<_>>(), left);
 }

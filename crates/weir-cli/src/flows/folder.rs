@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use weir_columns::Columns;
 
 use crate::units;
 
@@ -21,7 +22,7 @@ pub(super) enum Format {
     Lines,
     /// The same, compressed.
     Zstd,
-    Parquet,
+    Parquet(Columns),
 }
 
 /// Where files of flows go, and what they are.
@@ -54,11 +55,14 @@ impl FromStr for Folder {
         if directory.is_empty() || directory.starts_with("//") {
             return Err("allowed: file:DIR, such as file:/var/lib/weir/flows?every=1h".to_owned());
         }
-        let (mut format, mut compression, mut every, mut sensor) = ("json", None, EVERY, None);
+        let (mut format, mut compression, mut columns, mut every, mut sensor) =
+            ("json", None, None, EVERY, None);
         for option in options.split('&').filter(|option| !option.is_empty()) {
             match option.split_once('=') {
                 Some(("format", value @ ("json" | "parquet"))) => format = value,
                 Some(("compress", value @ ("zstd" | "none"))) => compression = Some(value),
+                Some(("columns", "all")) => columns = Some(Columns::All),
+                Some(("columns", "basic")) => columns = Some(Columns::Basic),
                 Some(("every", value)) => {
                     every = units::duration(value).map_err(|error| format!("every={value}: {error}"))?;
                     if every < ALLOWED[0] || every > ALLOWED[1] {
@@ -72,7 +76,7 @@ impl FromStr for Folder {
                     return Err(format!("sensor={value}: allowed: letters, digits, '-', '_' and '.'"));
                 }
                 _ => {
-                    let allowed = "format=json, format=parquet, compress=zstd, every=TIME and sensor=NAME, with '&' between them";
+                    let allowed = "format=json, format=parquet, columns=basic, compress=zstd, every=TIME and sensor=NAME, with '&' between them";
                     return Err(format!("{option}: allowed: {allowed}"));
                 }
             }
@@ -81,7 +85,10 @@ impl FromStr for Folder {
             ("parquet", Some("none")) => {
                 return Err("compress=none: files of Parquet are always compressed".to_owned());
             }
-            ("parquet", _) => Format::Parquet,
+            ("parquet", _) => Format::Parquet(columns.unwrap_or(Columns::All)),
+            _ if columns.is_some() => {
+                return Err("columns: files of JSON have everything; try format=parquet".to_owned());
+            }
             (_, Some("zstd")) => Format::Zstd,
             _ => Format::Lines,
         };
@@ -113,7 +120,7 @@ impl Folder {
         let end = match self.format {
             Format::Lines => "jsonl",
             Format::Zstd => "jsonl.zst",
-            Format::Parquet => "parquet",
+            Format::Parquet(_) => "parquet",
         };
         let day = now.strftime("day=%Y-%m-%d/hour=%H/flows-%Y%m%dT%H%M%SZ");
         let name = format!("sensor={sensor}/{day}-{}-{number}.{end}", std::process::id());
@@ -141,7 +148,12 @@ mod tests {
         let folder = parsed("x?compress=zstd&every=1h&sensor=tap-1.example").expect("a directory");
         assert_eq!((folder.format, folder.every), (Format::Zstd, Duration::from_secs(3600)));
         assert_eq!(folder.sensor(), "tap-1.example");
-        assert_eq!(parsed("x?format=parquet").map(|folder| folder.format), Ok(Format::Parquet));
+        for (options, columns) in
+            [("", Columns::All), ("&columns=all", Columns::All), ("&columns=basic", Columns::Basic)]
+        {
+            let folder = parsed(&format!("x?format=parquet{options}"));
+            assert_eq!(folder.map(|folder| folder.format), Ok(Format::Parquet(columns)));
+        }
         for (text, told) in [
             ("", "allowed: file:DIR"),
             ("//host/a", "allowed: file:DIR"),
@@ -149,6 +161,8 @@ mod tests {
             ("a?every=25h", "allowed: 1s to 24h"),
             ("a?every=soon", "every=soon"),
             ("a?format=csv", "format=csv: allowed: format=json"),
+            ("a?columns=basic", "columns: files of JSON have everything"),
+            ("a?format=parquet&columns=few", "columns=few: allowed: format=json"),
             ("a?sensor=a/b", "sensor=a/b: allowed: letters"),
             ("a?sensor=", "sensor=: allowed"),
             ("a?compress", "compress: allowed"),

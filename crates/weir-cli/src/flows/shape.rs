@@ -32,9 +32,9 @@ impl Shape {
         Ok(match format {
             Format::Lines => Self::Lines(Vec::new()),
             Format::Zstd => Self::Zstd(Box::new(Encoder::new(Vec::new(), 3)?), Vec::new()),
-            Format::Parquet => {
+            Format::Parquet(columns) => {
                 let program = concat!("weir ", env!("CARGO_PKG_VERSION"));
-                let encoder = weir_columns::Encoder::new(program).map_err(io::Error::other)?;
+                let encoder = weir_columns::Encoder::new(program, columns).map_err(io::Error::other)?;
                 Self::Parquet(Box::new(encoder))
             }
         })
