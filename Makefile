@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Cargo runs libbpf's Makefile, which would install there, too.
 CARGO := env -u DESTDIR -u PREFIX -u MAKEFLAGS cargo
 
-.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 faults soak loom miri mutants fuzz clean
+.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 test-engines test-spark faults soak loom miri mutants fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -58,12 +58,29 @@ test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12
 test-all: ## every test with all of its material, faults at every place, other kernels, Miri, ten minutes of fuzzing; takes hours (root)
 	@scripts/setup test fuzz kernels
 	@WEIR_SHARE=all scripts/test
-	@$(MAKE) --no-print-directory faults miri test-s3 test-kernels
+	@$(MAKE) --no-print-directory faults miri test-s3 test-engines test-spark test-kernels
 	@FUZZ_SECONDS=100 scripts/fuzz
 
 test-s3: ## weir ship to an S3 store of somebody else, versitygw (Go builds it)
 	@GOBIN=$(abspath $(TARGET))/tools go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 	@VERSITYGW=$(abspath $(TARGET))/tools/versitygw cargo nextest run --ignore-default-filter --package weir-export
+
+ENGINES := $(abspath $(TARGET))/tools/engines
+define install_engines
+@python3 -m venv $(ENGINES)
+@$(ENGINES)/bin/pip install --quiet $(1)
+endef
+ASK = WEIR_ENGINES=$(ENGINES)/bin/python cargo nextest run --ignore-default-filter --package weir-cli --test read
+
+test-engines: ## weir sql in ClickHouse (chDB) and DataFusion, which pip installs (python3-venv); DuckDB judges, as in `make test`
+	@scripts/setup test
+	$(call install_engines,chdb==4.4.0 datafusion==55.0.0 pyarrow)
+	@$(ASK) -E 'test(/^sql::engines::(clickhouse|datafusion)/)'
+
+test-spark: ## the same in Spark with two workers, which pip installs (400 MB); needs Java 17 (openjdk-17-jre-headless)
+	@scripts/setup test
+	$(call install_engines,pyspark==4.3.0)
+	@$(ASK) -E 'test(/^sql::engines::spark/)'
 
 faults: ## each system call fails at each place, and a thousand kill -9; takes long (root)
 	@scripts/setup test

@@ -23,6 +23,7 @@ use crate::read::ReadArgs;
 use crate::replay::ReplayArgs;
 use crate::rules::RulesArgs;
 use crate::ship::ShipArgs;
+use crate::sql::SqlArgs;
 use crate::stat::{StatArgs, TopArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -79,6 +80,8 @@ pub(crate) enum Command {
     Flows(FlowsArgs),
     /// Ship files of flows to an S3 store, each verified.
     Ship(ShipArgs),
+    /// Print SQL with which DuckDB, ClickHouse or Spark read files of flows.
+    Sql(SqlArgs),
     /// Query running captures or change their filters.
     Ctl(CtlArgs),
     /// List interfaces: state, queues, driver, XDP support, attached programs.

@@ -48,6 +48,7 @@ mod sending;
 mod ship;
 mod shorthand;
 mod spelling;
+mod sql;
 mod stat;
 mod stop;
 mod style;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         Command::Rules(args) => rules::run(args),
         Command::Run(args) => libpcap::run(args),
         Command::Ship(args) => ship::run(args, &words),
+        Command::Sql(args) => sql::run(args),
         Command::Stat(args) => stat::run(args),
         Command::Top(args) => stat::top(args),
     };

@@ -25,4 +25,5 @@ mod output;
 mod payloads;
 mod rules;
 mod split;
+mod sql;
 mod stream;

@@ -1,0 +1,5 @@
+-- Flows in files of Parquet that weir has written, for ClickHouse, on a server or without one:
+--   weir sql --for clickhouse --from DIR | clickhouse client
+--   weir sql --for clickhouse --from DIR > flows.sql, then: clickhouse local --path DATABASE --queries-file flows.sql
+-- A server reads files below its `user_files_path` only. Columns that a file does not have are NULL.
+--

@@ -1,0 +1,4 @@
+-- Flows in files of Parquet that weir has written, for DuckDB.
+-- Make the views once: weir sql --for duckdb --from DIR | duckdb flows.db
+-- Ask:                 duckdb flows.db 'SELECT * FROM top_talkers'
+--

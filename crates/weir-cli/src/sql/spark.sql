@@ -1,0 +1,6 @@
+-- Flows in files of Parquet that weir has written, for Spark. The views last as long as the session:
+--   weir sql --for spark --from DIR > flows.sql, then: spark-sql -i flows.sql
+-- To read from a store, Spark needs its package: --packages org.apache.hadoop:hadoop-aws:VERSION, of the version of Spark's Hadoop.
+-- If such a store says that the signature is wrong, its region may be another than that of `fs.s3a.endpoint.region`.
+-- Columns that a file does not have are NULL.
+--
