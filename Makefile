@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Cargo runs libbpf's Makefile, which would install there, too.
 CARGO := env -u DESTDIR -u PREFIX -u MAKEFLAGS cargo
 
-.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 test-engines test-spark faults soak loom miri mutants fuzz clean
+.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 test-engines test-spark versitygw faults soak loom miri mutants fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -61,18 +61,22 @@ test-all: ## every test with all of its material, faults at every place, other k
 	@$(MAKE) --no-print-directory faults miri test-s3 test-engines test-spark test-kernels
 	@FUZZ_SECONDS=100 scripts/fuzz
 
-test-s3: ## weir ship to an S3 store of somebody else, versitygw (Go builds it)
-	@GOBIN=$(abspath $(TARGET))/tools go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
-	@VERSITYGW=$(abspath $(TARGET))/tools/versitygw cargo nextest run --ignore-default-filter --package weir-export
+VERSITYGW := $(abspath $(TARGET))/tools/versitygw
+versitygw:
+	@GOBIN=$(dir $(VERSITYGW)) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+test-s3: versitygw ## weir ship to an S3 store of somebody else, versitygw (Go builds it)
+	@VERSITYGW=$(VERSITYGW) cargo nextest run --ignore-default-filter --package weir-export
 
 ENGINES := $(abspath $(TARGET))/tools/engines
 define install_engines
 @python3 -m venv $(ENGINES)
 @$(ENGINES)/bin/pip install --quiet $(1)
 endef
-ASK = WEIR_ENGINES=$(ENGINES)/bin/python cargo nextest run --ignore-default-filter --package weir-cli --test read
+# weir-export is what `weir ship` starts.
+ASK = VERSITYGW=$(VERSITYGW) WEIR_ENGINES=$(ENGINES)/bin/python cargo nextest run --ignore-default-filter --package weir-cli --package weir-export --test read --test s3
 
-test-engines: ## weir sql in ClickHouse (chDB) and DataFusion, which pip installs (python3-venv); DuckDB judges, as in `make test`
+test-engines: versitygw ## weir sql in ClickHouse (chDB) and DataFusion, which pip installs (python3-venv); DuckDB judges, as in `make test`
 	@scripts/setup test
 	$(call install_engines,chdb==4.4.0 datafusion==55.0.0 pyarrow)
 	@$(ASK) -E 'test(/^sql::engines::(clickhouse|datafusion)/)'

@@ -1,49 +1,15 @@
 //! `weir-export ship` to an S3 store of somebody else: versitygw. `make test-s3` installs it and runs this; it is not among the tests
 //! that everybody runs.
 
+mod gateway;
+
 use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The bucket, in the gateway a directory.
-const BUCKET: &str = "lake";
-
-struct Gateway {
-    child: Child,
-    port: u16,
-}
-
-impl Gateway {
-    /// Starts it on a directory, and waits until it listens.
-    fn start(store: &Path, port: Option<u16>) -> Self {
-        let free = || TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-        let port = port.unwrap_or_else(|| free().expect("a free port").port());
-        let program = std::env::var_os("VERSITYGW").expect("VERSITYGW: run `make test-s3`");
-        let child = Command::new(program)
-            .args(["--port", &format!("127.0.0.1:{port}"), "posix"])
-            .arg(store)
-            .envs([("ROOT_ACCESS_KEY", "weir"), ("ROOT_SECRET_KEY", "a secret")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let began = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(began.elapsed() < Duration::from_secs(30), "it does not listen");
-            sleep(Duration::from_millis(20));
-        }
-        Self { child, port }
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _over = self.child.kill().and_then(|()| self.child.wait());
-    }
-}
+use gateway::{BUCKET, Gateway};
 
 fn ship(from: &Path, port: u16, secret: &str, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir-export"));

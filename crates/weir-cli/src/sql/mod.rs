@@ -31,8 +31,6 @@ Keys of a store come from where the engine runs: AWS_ACCESS_KEY_ID and AWS_SECRE
 Exit status: 0 success, 1 error, 2 usage error.";
 
 /// Print SQL with which DuckDB, ClickHouse or Spark read files of flows.
-///
-/// The files are those of `weir flows --to 'file:DIR?format=parquet'`, in DIR or where `weir ship` has put them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SqlArgs {

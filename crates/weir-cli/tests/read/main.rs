@@ -6,6 +6,8 @@ mod contract;
 #[path = "../../../weir/tests/reader/files.rs"]
 #[allow(dead_code, reason = "tests of the library take the rest of this file")]
 mod files;
+#[path = "../../../weir-export/tests/gateway/mod.rs"]
+mod gateway;
 mod signed;
 mod support;
 

@@ -222,27 +222,34 @@ fn what_sql_cannot_say_is_told() {
 /// They need engines that pip installs: `make test-engines`, `make test-spark`.
 mod engines {
     use super::*;
+    use crate::gateway::{BUCKET, Gateway};
 
-    const ALL_AND_MIXED: [[&str; 2]; 2] = [["all", "all"], ["all", "basic"]];
+    /// Of the store.
+    const KEYS: [(&str, &str); 3] =
+        [("AWS_ACCESS_KEY_ID", "weir"), ("AWS_SECRET_ACCESS_KEY", "a secret"), ("AWS_REGION", "us-east-1")];
 
-    /// `columns`: of the files of both sensors.
-    fn asks(engine: &str, dialect: &str, columns: [[&str; 2]; 2]) {
+    const ALL: [&str; 2] = ["all", "all"];
+    const MIXED: [&str; 2] = ["all", "basic"];
+
+    /// What an engine finds in each view.
+    fn answers(engine: &str, sql: &str, directory: &Path, place: &Place) -> Answers {
+        let python = std::env::var_os("WEIR_ENGINES").expect("run `make test-engines` or `make test-spark`");
+        let mut ask = Command::new(python);
+        ask.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/read/ask.py")).arg(engine).arg(directory);
+        let answer = |line: &str| {
+            let answer: Value = serde_json::from_str(line).expect("JSON");
+            let rows = answer["rows"].as_array().expect("rows");
+            (answer["view"].as_str().expect("a name").to_owned(), texts(rows))
+        };
+        run(ask.envs(KEYS), sql, place).lines().map(answer).collect()
+    }
+
+    /// `columns`: of the files of both sensors, each time.
+    fn asks(engine: &str, dialect: &str, columns: &[[&str; 2]]) {
         let place = Place::new();
-        for (name, columns) in ["one", "two"].into_iter().zip(columns) {
+        for (name, columns) in ["one", "two"].into_iter().zip(columns.iter().copied()) {
             let (directory, account) = files(&place, name, columns);
-            let python =
-                std::env::var_os("WEIR_ENGINES").expect("run `make test-engines` or `make test-spark`");
-            let mut ask = Command::new(python);
-            ask.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/read/ask.py")).arg(engine).arg(&directory);
-            let said = run(&mut ask, &sql(dialect, &directory), &place);
-            let answers: Answers = said
-                .lines()
-                .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
-                .map(|answer| {
-                    let rows = answer["rows"].as_array().expect("rows");
-                    (answer["view"].as_str().expect("a name").to_owned(), texts(rows))
-                })
-                .collect();
+            let answers = answers(engine, &sql(dialect, &directory), &directory, &place);
             assert_sums(&answers, account);
             let judge = sql("duckdb", &directory).replacen("})", "}, union_by_name = true)", 1);
             let expected = duckdb(&place, &judge);
@@ -254,17 +261,40 @@ mod engines {
 
     #[test]
     fn clickhouse_answers_as_duckdb_does() {
-        asks("chdb", "clickhouse", ALL_AND_MIXED);
+        asks("chdb", "clickhouse", &[ALL, MIXED]);
+    }
+
+    #[test]
+    fn clickhouse_finds_in_a_store_what_weir_ship_has_put_there() {
+        let place = Place::new();
+        let (directory, account) = files(&place, "flows", ["all", "basic"]);
+        fs::create_dir_all(place.path("store").join(BUCKET)).expect("a bucket");
+        let gateway = Gateway::start(&place.path("store"), None);
+        let endpoint = format!("http://127.0.0.1:{}", gateway.port);
+        let mut ship = Command::new(env!("CARGO_BIN_EXE_weir"));
+        ship.arg("ship").arg(&directory).args([
+            "s3://lake/flows",
+            "--once",
+            "--delete",
+            "--endpoint",
+            &endpoint,
+        ]);
+        run(ship.envs(KEYS), "", &place);
+        let sql = succeeds(
+            &["sql", "--for", "clickhouse", "--from", "s3://lake/flows", "--endpoint", &endpoint],
+            &[],
+        );
+        assert_sums(&answers("chdb", &sql, &directory, &place), account);
     }
 
     #[test]
     fn datafusion_answers_as_duckdb_does() {
         // It knows the columns from one file, so all have to have the same.
-        asks("datafusion", "duckdb", [["all", "all"], ["basic", "basic"]]);
+        asks("datafusion", "duckdb", &[ALL, ["basic", "basic"]]);
     }
 
     #[test]
     fn spark_with_two_workers_answers_as_duckdb_does() {
-        asks("spark", "spark", ALL_AND_MIXED);
+        asks("spark", "spark", &[MIXED]);
     }
 }
