@@ -1,10 +1,10 @@
-//! The `weir-export` program, which `weir ship` starts.
+//! The `weir-export` program, which weir starts.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use weir_export::{ShipArgs, ship};
+use weir_export::{KafkaArgs, ShipArgs, kafka, ship};
 
 /// Takes what weir has written elsewhere.
 #[derive(Debug, Parser)]
@@ -18,10 +18,14 @@ struct Cli {
 enum Command {
     /// Ship finished files of a directory to an S3 store, each verified.
     Ship(ShipArgs),
+    /// Send flows to Kafka, for a running weir.
+    #[command(hide = true)]
+    Kafka(KafkaArgs),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Ship(args) => ship(&args),
+        Command::Kafka(args) => kafka(&args),
     }
 }
