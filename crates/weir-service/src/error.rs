@@ -102,6 +102,14 @@ pub enum Error {
     /// The process that fills a directory did not start.
     #[error("cannot start the process that creates files (weir-archive): {0}")]
     ArchiveHelper(String),
+    /// A program, or the process that starts it, did not start.
+    #[error("cannot start {}: {why}", program.display())]
+    Launcher {
+        /// The program.
+        program: PathBuf,
+        /// The cause.
+        why: String,
+    },
     /// The process that builds filters did not start.
     #[error("cannot start the process that builds filters (weir-programs): {0}")]
     Maker(String),

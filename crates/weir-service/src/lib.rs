@@ -1,5 +1,5 @@
 //! What a program that captures packets needs around the capture, whether it is `weir` or another one: confinement, the
-//! processes that open its files, connect and find names, requests from outside, metrics, and the account of a run.
+//! processes that open its files, connect, start programs and find names, requests from outside, metrics, and the account of a run.
 //!
 //! Nothing here reads a command line or prints, but for the last words of a process that is interrupted again
 //! ([`stop_on_signals`]). Errors and warnings are values; what a program should tell its users about options of its own is up
@@ -12,6 +12,7 @@ pub mod confine;
 pub mod connector;
 pub mod control;
 mod error;
+pub mod launcher;
 pub mod metrics;
 mod page;
 mod ready;

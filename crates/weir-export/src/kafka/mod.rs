@@ -2,6 +2,8 @@
 
 mod args;
 #[cfg(feature = "program")]
+mod event;
+#[cfg(feature = "program")]
 mod producer;
 #[cfg(feature = "program")]
 mod run;

@@ -8,7 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, PurgeConfig, ThreadedProducer};
 
-use super::run::Event;
+use super::event::{Event, Outcome};
 use super::wire::Message;
 
 /// Tells the loop what happens.
@@ -38,32 +38,6 @@ impl ProducerContext for Listener {
         };
         let octets = message.payload().map_or(0, <[u8]>::len) + message.key().map_or(0, <[u8]>::len);
         let _it_ends = self.0.send(Event::Delivered { token, outcome, octets });
-    }
-}
-
-/// What became of a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// All replicas in sync have it.
-    Acknowledged,
-    /// No broker will ever take it.
-    Refused(String),
-    /// It is to be sent again.
-    Again(String),
-}
-
-impl Outcome {
-    fn of(error: &KafkaError) -> Self {
-        use RDKafkaErrorCode as Code;
-        match error.rdkafka_error_code() {
-            Some(
-                Code::MessageSizeTooLarge
-                | Code::InvalidMessage
-                | Code::InvalidMessageSize
-                | Code::InvalidRecord,
-            ) => Self::Refused(error.to_string()),
-            _ => Self::Again(error.to_string()),
-        }
     }
 }
 

@@ -18,7 +18,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::args::KafkaArgs;
-use super::producer::{Listener, Outcome, Producer};
+use super::event::{Event, Outcome};
+use super::producer::{Listener, Producer};
 use super::spool::{Place, Spool, Taken};
 use super::wire::{Acknowledged, Message, Messages, Report, Request, WINDOW, messages};
 
@@ -35,22 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const LAST: Duration = Duration::from_secs(10);
 /// Bits of a token that number a message of a batch.
 const BITS: u32 = 24;
-
-/// What happens.
-#[derive(Debug)]
-pub(super) enum Event {
-    Request(Request),
-    /// weir has ended.
-    Closed,
-    Delivered {
-        token: usize,
-        outcome: Outcome,
-        octets: usize,
-    },
-    Trouble(String),
-    /// The producer cannot go on; another one can.
-    Fatal(String),
-}
 
 /// Where a batch in flight came from.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@ use weir_sys::privilege::{self, Capabilities};
 use weir_sys::user::User;
 
 use self::calls::Calls;
-pub(crate) use self::user::Become;
+pub(crate) use self::user::{Become, lasting};
 use crate::Error;
 
 /// Confines the process to what the rest of the run needs, and switches to another user. If it is not `wanted`, a user

@@ -38,6 +38,14 @@ fn own() -> Become {
     found.map_or(Become::Nobody(Some("runs as root: it cannot change its user")), Become::Own)
 }
 
+/// Returns the user for processes that leave files to later ones, if root started the program.
+pub(crate) fn lasting() -> Option<User> {
+    let known = |name| User::find(name).ok().flatten();
+    let takes = Capabilities::SETUID | Capabilities::SETGID;
+    let may = privilege::effective().is_ok_and(|held| held.contains(takes));
+    if rustix::process::geteuid().is_root() && may { known(OWN).or_else(|| known(LAST)) } else { None }
+}
+
 impl Become {
     /// Finds the user `asked` for, or else a user for weir alone if root started it, while lookups are possible.
     pub(crate) fn find(asked: Option<&str>) -> Result<Self, Error> {

@@ -10,6 +10,7 @@
 //! | | the processes that open files and remove sockets | forked while there is one thread, with the user's rights |
 //! | | the process that finds names | forked while there is one thread; it opens its sockets now |
 //! | [`Prepared::archive`] | the processes that fill directories | the same |
+//! | [`Prepared::launcher`] | the processes that start other programs | the same |
 //! | [`Prepared::open`] | the engine | it needs privileges, and its filter is compiled now |
 //! | | places of filters to the process that builds them | before the descriptors are out of reach |
 //! | | confinement | after everything above, and before the first packet is read |
@@ -38,6 +39,7 @@ use crate::archive::Archive;
 use crate::broker::Helpers;
 use crate::confine::{self, Become, Confinement, Needs};
 use crate::control::{Account as _, Listening, Socket};
+use crate::launcher::{Launcher, Program};
 use crate::metrics::{Address, Bound};
 use crate::ready::Ready;
 use crate::resolver::Resolver;
@@ -195,6 +197,15 @@ impl Prepared {
     /// Those of [`Archive::new`].
     pub fn archive(&self, directory: &Path) -> Result<Archive, Error> {
         Archive::new_as(directory, self.confine, self.user.asked_for())
+    }
+
+    /// Returns what starts a program. Must be called before there are other threads.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Launcher::start`].
+    pub fn launcher(&self, program: Program) -> Result<Launcher, Error> {
+        Launcher::start_as(program, self.user.asked_for())
     }
 
     /// Opens the engine, and confines the process once it is open. If that takes long, `open` may look whether the run is
