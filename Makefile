@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Cargo runs libbpf's Makefile, which would install there, too.
 CARGO := env -u DESTDIR -u PREFIX -u MAKEFLAGS cargo
 
-.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 test-engines test-spark versitygw faults soak loom miri mutants fuzz clean
+.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 test-kafka test-engines test-spark versitygw faults soak loom miri mutants fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -58,7 +58,7 @@ test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12
 test-all: ## every test with all of its material, faults at every place, other kernels, Miri, ten minutes of fuzzing; takes hours (root)
 	@scripts/setup test fuzz kernels
 	@WEIR_SHARE=all scripts/test
-	@$(MAKE) --no-print-directory faults miri test-s3 test-engines test-spark test-kernels
+	@$(MAKE) --no-print-directory faults miri test-s3 test-kafka test-engines test-spark test-kernels
 	@FUZZ_SECONDS=100 scripts/fuzz
 
 VERSITYGW := $(abspath $(TARGET))/tools/versitygw
@@ -85,6 +85,13 @@ test-spark: ## the same in Spark with two workers, which pip installs (400 MB); 
 	@scripts/setup test
 	$(call install_engines,pyspark==4.3.0)
 	@$(ASK) -E 'test(/^sql::engines::spark/)'
+
+test-kafka: ## weir flows to a broker of Kafka itself, which Maven fetches
+	@scripts/setup test kafka
+	@mvn -q -B -f crates/weir-cli/tests/brokers/pom.xml dependency:copy-dependencies \
+	  -DincludeScope=runtime -DoutputDirectory=$(abspath $(TARGET))/tools/kafka
+	@$(CARGO) build --package weir-export
+	@KAFKA=$(abspath $(TARGET))/tools/kafka cargo nextest run --ignore-default-filter --package weir-cli -E 'binary(brokers)'
 
 faults: ## each system call fails at each place, and a thousand kill -9; takes long (root)
 	@scripts/setup test

@@ -8,6 +8,7 @@ mod capture;
 mod check;
 mod cli;
 mod columns;
+mod companion;
 mod completions;
 mod count;
 mod counts;

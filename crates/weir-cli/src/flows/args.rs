@@ -42,6 +42,8 @@ Examples:
         Export the flows of a file, with everything that is known of them.
   weir flows -i eth0 --to 'file:/var/lib/weir/flows?every=1h&compress=zstd'
         Write flows to a file for each hour; format=parquet: for DuckDB and others.
+  weir flows -i eth0 --to 'kafka://broker.example/flows?spool=/var/spool/weir'
+        Send flows to a topic of Kafka; they wait on disk while brokers are away.
   weir flows -i eth0 --to 'ipfix+tls://collector.example?ca=/etc/weir/ca.pem'
         Export flows over TLS to a collector whose certificate this authority has signed.
   weir flows -r trace.pcapng --to ipfix-file:flows.ipfix
@@ -142,7 +144,7 @@ pub(crate) struct FlowsArgs {
     #[arg(long, conflicts_with_all = ["read", "handlers", "inner"], help_heading = "Flows")]
     pub(super) kernel: bool,
 
-    /// Send flows to a collector when they end, or write them to files; may be repeated.
+    /// Send flows to a collector or to Kafka when they end, or write them to files; may be repeated.
     ///
     /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; ipfix+tcp://HOST:PORT; or ipfix+tls://HOST:PORT, perhaps with ?ca=FILE (authorities to
     /// trust, not the system's), cert=FILE&key=FILE (weir's own), name=NAME (in the collector's certificate), joined by & and quoted for the shell. Without a port, 4739, 2055 or 4740 (TLS). ipfix-file:FILE writes a new file of IPFIX messages. Each collector has a queue
@@ -150,6 +152,8 @@ pub(crate) struct FlowsArgs {
     /// weir tries again after 1 s, 2 s, and so on up to 30 s; with -r, a collector that refuses the first connection is an error. Flows are sent from the network namespace that weir runs in, wherever the interface is.
     /// file:DIR, or file:DIR?every=1h&compress=zstd: files of JSON lines, or of Parquet with format=parquet, of 5 minutes each unless told otherwise, in
     /// DIR/sensor=HOST/day=YYYY-MM-DD/hour=HH. Files have hidden names until they are whole; then their flows are sent.
+    /// kafka://HOST:PORT,HOST:PORT/TOPIC, or kafka://HOST/TOPIC?format=protobuf&spool=DIR&spool-size=1GiB: JSON, or goflow2's protobuf. Flows are sent when all replicas
+    /// in sync have them; while brokers are away they wait in DIR, also for the next run, without it in memory.
     #[arg(long, value_name = "DESTINATION", help_heading = "Export")]
     pub(super) to: Vec<Target>,
 
@@ -243,9 +247,9 @@ impl FlowsArgs {
         }
     }
 
-    /// Returns whether flows are sent to a collector.
+    /// Returns whether flows are sent to a collector, or to Kafka.
     pub(super) fn has_collector(&self) -> bool {
-        self.to.iter().any(|target| matches!(target, Target::Collector(_)))
+        self.to.iter().any(|target| matches!(target, Target::Collector(_) | Target::Kafka(_)))
     }
 
     /// Returns how flows are exported.

@@ -1,4 +1,4 @@
-//! Flows beside a capture: its packets are written or printed, and their flows go to collectors or files.
+//! Flows beside a capture: its packets are written or printed, and their flows go to collectors, files or Kafka.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// The options of a capture.
 #[derive(Debug, Args)]
 pub(crate) struct BesideArgs {
-    /// Count the flows of the packets captured, too, and send them to a collector, or write them to files, when they end; may be repeated.
+    /// Count the flows of the packets captured, too, and send them to a collector or to Kafka, or write them to files, when they end; may be repeated.
     ///
     /// DESTINATION is that of weir flows --to. A flow has the packets that the capture delivers, behind its filter and its rules. See weir
     /// flows --help, and docs/flows.md.
@@ -85,7 +85,8 @@ impl BesideArgs {
     pub(crate) fn open(&self, origin: &OriginArgs, prepared: &Prepared) -> Result<Option<Opened>, Failure> {
         let settings = self.records.0.settings(origin);
         let archive = |directory: &_| prepared.archive(directory);
-        let opened = || exports::Opened::open(&self.to, &settings, &[], archive).map(Opened);
+        let launcher = |program| prepared.launcher(program);
+        let opened = || exports::Opened::open(&self.to, &settings, &[], archive, launcher).map(Opened);
         (!self.to.is_empty()).then(opened).transpose()
     }
 

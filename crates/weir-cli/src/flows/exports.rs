@@ -1,6 +1,8 @@
-//! All collectors and directories that flows are sent to, each with a thread of its own.
+//! All collectors, directories and topics that flows are sent to, each with a thread of its own.
 
+use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
+use std::hash::BuildHasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,42 +14,49 @@ use weir::flows::Counts;
 use weir::flows::export::{Encoder, Exported, Interface, Settings};
 use weir_service::archive::Archive;
 use weir_service::connector::Connector;
+use weir_service::launcher::{Launcher, Program};
 
 use super::collector::{Collector, Transport};
 use super::exporter::{Exporter, Told, Watched};
 use super::folder::Folder;
+use super::kafka::Kafka;
 use super::line::{Datagrams, Ending, Line, LineCounts, News};
+use super::message;
 use super::outlet::{Outlet, OutletCounts, Writing};
+use super::publisher::{self, KafkaCounts, Publisher};
 use super::saver::{self, FileCounts, Names, Saver};
 use super::stream::{Route, Stream};
 use super::target::Target;
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{companion, style, units};
 
 /// How long the flows of files wait for a collector that is gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Lines to collectors, and directories, opened while that is permitted.
+/// Lines to collectors, directories, and topics, opened while that is permitted.
 #[derive(Debug)]
 pub(super) struct Opened {
     all: Vec<Open>,
     ending: Ending,
+    reads_files: bool,
 }
 
 #[derive(Debug)]
 enum Open {
     Line(Collector, Box<dyn Line>),
     Folder(Folder, Archive),
+    Kafka(Kafka, Box<publisher::Opened>),
 }
 
 impl Opened {
     /// Opens them. `settings`: how flows are exported; `read`: the files that packets are read from, if they are; `archive`: prepares a
-    /// directory for files. Must be called before there are other threads.
+    /// directory for files; `launcher`: starts weir-export. Must be called before there are other threads.
     pub(super) fn open(
         to: &[Target],
         settings: &Settings,
         read: &[PathBuf],
         archive: impl Fn(&Path) -> Result<Archive, weir_service::Error>,
+        launcher: impl Fn(Program) -> Result<Launcher, weir_service::Error>,
     ) -> Result<Self, Failure> {
         // What a format cannot do is told before anything is opened.
         for target in to {
@@ -55,16 +64,18 @@ impl Opened {
                 encoder(collector, settings)?;
             }
         }
-        let mut opened = Self { all: Vec::new(), ending: Ending::default() };
+        let reads_files = !read.is_empty();
+        let mut opened = Self { all: Vec::new(), ending: Ending::default(), reads_files };
         let routes = routes(to)?;
         for (target, route) in to.iter().zip(routes) {
             let open = match target {
                 Target::Folder(folder) => Open::Folder(folder.clone(), archive(&folder.directory)?),
+                Target::Kafka(kafka) => Open::Kafka(kafka.clone(), Box::new(publish(kafka, &launcher)?)),
                 Target::Collector(collector) => {
                     let line: Box<dyn Line> = match route {
                         None if collector.transport == Transport::File => Box::new(collector.create(read)?),
                         None => Box::new(Datagrams::new(collector.open()?)),
-                        Some(route) => Box::new(first(collector, route, !read.is_empty(), &opened.ending)?),
+                        Some(route) => Box::new(first(collector, route, reads_files, &opened.ending)?),
                     };
                     Open::Line(collector.clone(), line)
                 }
@@ -116,6 +127,17 @@ fn first(collector: &Collector, route: Route, reads_files: bool, ending: &Ending
     Ok(Stream::new(route, link, reads_files.then_some(PATIENCE), ending.clone()))
 }
 
+/// Starts weir-export.
+fn publish(
+    kafka: &Kafka,
+    launcher: impl Fn(Program) -> Result<Launcher, weir_service::Error>,
+) -> Result<publisher::Opened, Failure> {
+    let args = kafka.args(RandomState::new().hash_one(0));
+    let program = Program { path: companion::find()?, arguments: args.words(), directory: args.spool };
+    let failed = |error| Failure::new(format_args!("cannot send flows to {kafka}: {error}"));
+    publisher::Opened::new(launcher(program)?).map_err(failed)
+}
+
 fn encoder(collector: &Collector, settings: &Settings) -> Result<Encoder, Failure> {
     Encoder::new(collector.format, &collector.adapted(settings))
         .map_err(|error| Failure::usage(error.to_string()))
@@ -147,9 +169,12 @@ enum By {
     Files {
         files: FileCounts,
     },
+    Kafka {
+        kafka: KafkaCounts,
+    },
 }
 
-/// Flows on their way to a collector or to files.
+/// Flows on their way to a collector, to files or to Kafka.
 #[derive(Debug)]
 struct Export {
     to: String,
@@ -166,6 +191,7 @@ enum Seen {
         is_told: bool,
     },
     Files(saver::Watched),
+    Kafka(publisher::Watched),
 }
 
 #[derive(Debug)]
@@ -192,6 +218,7 @@ impl Exports {
             description: interface.description.clone().unwrap_or_default(),
         };
         settings.interfaces = interfaces.iter().map(named).collect();
+        let (reads_files, ending) = (opened.reads_files, opened.ending);
         let start = |open: Open| {
             Ok(match open {
                 Open::Line(collector, line) => {
@@ -205,10 +232,18 @@ impl Exports {
                     let seen = Seen::Files(saver.watched());
                     Export { to, writing: Outlet::start(saver)?, seen }
                 }
+                Open::Kafka(kafka, opened) => {
+                    let to = kafka.to_string();
+                    let encoder = message::Encoder::new(kafka.form, settings.domain, settings.sampling);
+                    let (names, ending) = (names.clone(), ending.clone());
+                    let publisher = Publisher::new(to.clone(), *opened, encoder, names, ending, reads_files);
+                    let seen = Seen::Kafka(publisher.watched());
+                    Export { to, writing: Outlet::start(publisher)?, seen }
+                }
             })
         };
         let all = opened.all.into_iter().map(start).collect::<Result<_, Failure>>()?;
-        Ok(Self { all, told, names, ending: opened.ending })
+        Ok(Self { all, told, names, ending })
     }
 
     /// Adds the next interface.
@@ -273,6 +308,7 @@ impl Export {
         let (watched, is_told) = match &mut self.seen {
             Seen::Messages { watched, is_told } => (watched, is_told),
             Seen::Files(watched) => return watched.news(),
+            Seen::Kafka(watched) => return watched.news(),
         };
         let told = watched.news().and_then(|news| match news {
             News::Disconnected(error) => {
@@ -296,6 +332,7 @@ impl Export {
                 By::Messages { exported: sent.exported, connections, refusals }
             }
             Seen::Files(watched) => By::Files { files: watched.counts() },
+            Seen::Kafka(watched) => By::Kafka { kafka: watched.counts() },
         };
         ExportCounts { to: self.to.clone(), flows, by }
     }
@@ -306,7 +343,7 @@ impl ExportCounts {
     pub(super) fn line(&self) -> Option<LineCounts> {
         match self.by {
             By::Messages { connections, refusals, .. } => Some(LineCounts { connections, refusals }),
-            By::Files { .. } => None,
+            By::Files { .. } | By::Kafka { .. } => None,
         }
     }
 
@@ -314,7 +351,7 @@ impl ExportCounts {
     pub(super) fn loss(&self) -> Option<String> {
         let Self { to, flows, by } = self;
         let what = match by {
-            By::Messages { .. } => "sent",
+            By::Messages { .. } | By::Kafka { .. } => "sent",
             By::Files { .. } => "written",
         };
         (flows.lost > 0).then(|| format!("{} flows were not {what} to {to}", units::grouped(flows.lost)))
@@ -327,6 +364,7 @@ impl ExportCounts {
             By::Messages { exported, .. } => (exported.sent.messages, "messages", exported.sent.octets),
             By::Files { files } if files.finished == 1 => (1, "file", files.octets),
             By::Files { files } => (files.finished, "files", files.octets),
+            By::Kafka { kafka } => (kafka.messages, "messages", kafka.octets),
         };
         let (sent, number, octets) =
             (units::grouped(flows.sent), units::grouped(number), units::bytes(octets));
@@ -351,6 +389,7 @@ impl ExportCounts {
                 let _infallible = write!(text, "; {queued} in a file that is not finished");
             }
             By::Files { .. } => {}
+            By::Kafka { kafka } => text += &kafka.text(),
         }
         text.push('\n');
         if let Some(loss) = self.loss() {

@@ -11,6 +11,7 @@ use weir::reader::{Item, ReadError};
 use weir_render::json;
 use weir_service::archive::Archive;
 use weir_service::confine::{self, Needs};
+use weir_service::launcher::Launcher;
 
 use super::args::{FlowsArgs, Form};
 use super::exports::{Exports, Opened};
@@ -35,8 +36,13 @@ struct FileAccount<'a> {
 pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failure> {
     let files = &args.read;
     let confined = args.live.confine.is_on();
-    let opened =
-        Opened::open(&args.to, &args.exported(), files, |directory| Archive::new(directory, confined))?;
+    let opened = Opened::open(
+        &args.to,
+        &args.exported(),
+        files,
+        |directory| Archive::new(directory, confined),
+        Launcher::start,
+    )?;
     let filter = filter.map(FileFilter::new).transpose();
     let filter = filter.map_err(|error| Failure::usage(error.to_string()))?;
     let held = args.live.confine.confine(|| {

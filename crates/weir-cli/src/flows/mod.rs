@@ -3,7 +3,8 @@
 //! ```text
 //! chunk -> tables (one for each thread) -> flow -> outlet -> shown, on standard output
 //!             |                                   |- outlet -> exporter, to a collector
-//!             |                                   '- outlet -> saver, to files
+//!             |                                   |- outlet -> saver, to files
+//!             |                                   '- outlet -> publisher, to Kafka
 //!             '- now and then: the busiest -> shown, a table
 //! ```
 
@@ -15,11 +16,14 @@ mod exporter;
 mod exports;
 mod file;
 mod folder;
+mod kafka;
 mod line;
 mod link;
 mod losses;
+mod message;
 mod options;
 mod outlet;
+mod publisher;
 mod saver;
 mod shape;
 mod shown;
@@ -74,8 +78,13 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         settings.duration = Some(args.every());
     }
     let prepared = Prepared::new(settings, None)?;
-    let destinations =
-        Opened::open(&args.to, &args.exported(), &[], |directory| prepared.archive(directory))?;
+    let destinations = Opened::open(
+        &args.to,
+        &args.exported(),
+        &[],
+        |directory| prepared.archive(directory),
+        |program| prepared.launcher(program),
+    )?;
     let opened = prepared.open(|until| -> Result<_, Unopened> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);

@@ -37,6 +37,12 @@ impl Names {
     pub(super) fn add(&self, name: String) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(name);
     }
+
+    /// Does something with the name of an interface; it may be unknown.
+    pub(super) fn with<T>(&self, interface: u16, work: impl FnOnce(&str) -> T) -> T {
+        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        work(names.get(usize::from(interface)).map(String::as_str).unwrap_or_default())
+    }
 }
 
 /// What was written.

@@ -28,6 +28,7 @@ mod guard_ctl;
 mod guard_exit;
 mod harness;
 mod hostile;
+mod kafka_spool;
 mod kernel_flows;
 mod libpcap;
 mod losses;
