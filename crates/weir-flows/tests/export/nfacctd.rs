@@ -59,8 +59,15 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        // Then it ends the others.
-        let _over = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status();
+        // It ends when the others have ended, and takes them with it.
+        let _over = Command::new("pkill").args(["-KILL", "-P", &self.0.id().to_string()]).status();
+        for _ in 0..100 {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _over = self.0.kill();
         let _over = self.0.wait();
     }
 }
