@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Cargo runs libbpf's Makefile, which would install there, too.
 CARGO := env -u DESTDIR -u PREFIX -u MAKEFLAGS cargo
 
-.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 test-kafka test-engines test-spark versitygw faults soak loom miri mutants fuzz clean
+.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 test-kafka test-decoders test-engines test-spark versitygw faults soak loom miri mutants fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -58,7 +58,7 @@ test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12
 test-all: ## every test with all of its material, faults at every place, other kernels, Miri, ten minutes of fuzzing; takes hours (root)
 	@scripts/setup test fuzz kernels
 	@WEIR_SHARE=all scripts/test
-	@$(MAKE) --no-print-directory faults miri test-s3 test-kafka test-engines test-spark test-kernels
+	@$(MAKE) --no-print-directory faults miri test-s3 test-kafka test-decoders test-engines test-spark test-kernels
 	@FUZZ_SECONDS=100 scripts/fuzz
 
 VERSITYGW := $(abspath $(TARGET))/tools/versitygw
@@ -92,6 +92,10 @@ test-kafka: ## weir flows to a broker of Kafka itself, which Maven fetches
 	  -DincludeScope=runtime -DoutputDirectory=$(abspath $(TARGET))/tools/kafka
 	@$(CARGO) build --package weir-export
 	@KAFKA=$(abspath $(TARGET))/tools/kafka cargo nextest run --ignore-default-filter --package weir-cli -E 'binary(brokers)'
+
+test-decoders: ## exported flows with a decoder of somebody else, goflow2 (Go builds it)
+	@GOBIN=$(abspath $(TARGET))/tools go install github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
+	@GOFLOW2=$(abspath $(TARGET))/tools/goflow2 cargo nextest run --ignore-default-filter --package weir-flows --test decoders
 
 faults: ## each system call fails at each place, and a thousand kill -9; takes long (root)
 	@scripts/setup test
