@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -28,8 +29,11 @@ struct Broker {
 impl Broker {
     fn new() -> Self {
         let place = tempfile::tempdir().expect("a directory");
-        let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let [port, controller] = sockets.map(|socket| socket.local_addr().expect("an address").port());
+        // Below those that the kernel gives to clients: one of them could have it while the broker is away.
+        let first = 20_000 + u16::try_from(std::process::id() % 5000).expect("small") * 2;
+        let mut free = (first..32_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+        let [port, controller] = [(); 2].map(|()| free.next().expect("a free port"));
+        drop(free);
         let settings = format!(
             "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n\
              listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
@@ -59,10 +63,14 @@ impl Broker {
     }
 
     fn start(&mut self) {
-        self.running = Some(self.java("kafka.Kafka").arg(self.settings()).spawn().expect("java"));
+        let log = self.place.path().join("log");
+        let mut kafka = self.java("kafka.Kafka");
+        kafka.arg(self.settings()).stdout(File::create(&log).expect("room"));
+        self.running = Some(kafka.spawn().expect("java"));
         let began = Instant::now();
         while !self.kcat(&["-L", "-m", "1"]).output().expect("kcat").status.success() {
-            assert!(began.elapsed() < LONG, "it does not listen");
+            let said = || fs::read_to_string(&log).unwrap_or_default();
+            assert!(began.elapsed() < LONG, "it does not listen: {}", said());
             sleep(Duration::from_millis(100));
         }
     }
@@ -139,12 +147,23 @@ impl Weir {
     }
 }
 
-/// Kills the weir-export that sends to this topic.
-fn kill_export(topic: &str) {
-    let killed = Command::new("pkill")
-        .args(["-KILL", "-f", &format!("weir-export kafka .*--topic={topic} ")])
-        .status();
-    assert!(killed.expect("pkill").success(), "none runs");
+/// Kills the weir-export with this spool, once it runs.
+fn kill_export(spool: &Path) {
+    let word = format!("--spool={}", spool.display());
+    let has_it = |number: &i32| {
+        let words = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|found| found == word.as_bytes())
+    };
+    let began = Instant::now();
+    loop {
+        let entries = fs::read_dir("/proc").expect("processes").flatten();
+        let mut numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        if let Some(found) = numbers.find(has_it).and_then(Pid::from_raw) {
+            return kill_process(found, Signal::KILL).expect("it runs");
+        }
+        assert!(began.elapsed() < LONG, "it does not run");
+        sleep(Duration::from_millis(10));
+    }
 }
 
 fn number(account: &Value, key: &str) -> u64 {
@@ -156,10 +175,10 @@ fn no_flow_is_missing_whoever_is_killed_and_only_weir_export_doubles_some() {
     let mut broker = Broker::new();
     let place = tempfile::tempdir().expect("a directory");
     let (file, output) = (place.path().join("flows.pcapng"), place.path().join("output"));
-    let mut gen_ = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let mut generator = Command::new(env!("CARGO_BIN_EXE_weir"));
     let flows = FLOWS.to_string();
-    gen_.args(["gen", "--flows", &flows, "--count", &flows, "--rate", "10kpps", "-w"]).arg(&file);
-    assert!(gen_.output().expect("it starts").status.success());
+    generator.args(["gen", "--flows", &flows, "--count", &flows, "--rate", "10kpps", "-w"]).arg(&file);
+    assert!(generator.output().expect("it starts").status.success());
     let file = fs::read(file).expect("it is written");
     // Where the user of weir-export can be.
     let spools =
@@ -189,7 +208,7 @@ fn no_flow_is_missing_whoever_is_killed_and_only_weir_export_doubles_some() {
     let mut weir = Weir::start(&file, &to[1], &output);
     for _ in 0..3 {
         weir.give(10);
-        kill_export("export");
+        kill_export(&spools.path().join("export"));
     }
     let account = weir.end(&output);
     assert_eq!((number(&account, "sent"), number(&account, "lost")), (FLOWS as u64, 0), "{account}");
