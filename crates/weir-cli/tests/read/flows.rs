@@ -238,7 +238,8 @@ fn flows_of_a_file_are_exported_and_the_account_closes() {
     assert!(said.contains("check that the collector runs, and listens on TCP port"), "{said}");
 
     for (wrong, told) in [
-        (&["--to", "kafka://a"][..], "allowed: ipfix://HOST:PORT"),
+        (&["--to", "syslog://a"][..], "allowed: ipfix://HOST:PORT"),
+        (&["--to", "kafka://a"], "allowed: kafka://HOST:PORT"),
         (&["--fields", "basic"], "--to <DESTINATION>"),
         (&["--to", &to, "--fields", "sourceIPv5Address"], "no such field; try sourceIPv4Address"),
     ] {
