@@ -29,8 +29,9 @@ use crate::Error;
 use crate::broker::{receive, send};
 use crate::confine::{Needs, for_programs, lasting};
 
-/// For a program to end once its socket is closed.
+/// For a program to end once its socket is closed: if another one is to start, and at the end.
 const GRACE: Duration = Duration::from_secs(1);
+const LAST: Duration = Duration::from_secs(20);
 
 /// What is started.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +54,8 @@ enum Answer {
     Errno(i32),
 }
 
-/// The process that starts the program, once, or again when it has ended.
+/// The process that starts the program, once, or again when it has ended. Dropping this waits until the program has ended, and has it killed
+/// if that takes long: close its socket before.
 #[derive(Debug)]
 pub struct Launcher(Mutex<Forked>);
 
@@ -128,7 +130,7 @@ fn serve(program: &Program, user: Option<&User>, socket: &OwnedFd) {
     }
     let mut running: Option<Child> = None;
     while let Ok(Some(((), _))) = receive::<()>(socket) {
-        let before = running.take().and_then(end);
+        let before = running.take().and_then(|child| end(child, GRACE));
         let answered = match begin(program) {
             Ok((child, theirs)) => {
                 running = Some(child);
@@ -137,15 +139,16 @@ fn serve(program: &Program, user: Option<&User>, socket: &OwnedFd) {
             Err(error) => send(socket, &Answer::Errno(error.raw_os_error().unwrap_or(libc::EIO)), None),
         };
         if answered.is_err() {
-            return;
+            break;
         }
     }
+    running.and_then(|child| end(child, LAST));
 }
 
 /// Waits for a program whose socket is closed, and kills it if it does not end. Returns how it has ended.
-fn end(mut child: Child) -> Option<String> {
+fn end(mut child: Child, grace: Duration) -> Option<String> {
     let began = Instant::now();
-    while began.elapsed() < GRACE {
+    while began.elapsed() < grace {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status.to_string());
         }

@@ -156,8 +156,9 @@ impl Link {
 /// A way to Kafka that is open.
 #[derive(Debug)]
 pub(super) struct Opened {
-    launcher: Launcher,
+    /// Before the launcher, which waits until weir-export has ended.
     link: Link,
+    launcher: Launcher,
     /// Flows of earlier runs in the spool.
     earlier: u64,
 }
@@ -206,9 +207,9 @@ pub(super) struct Publisher {
     to: String,
     encoder: Encoder,
     names: Names,
-    launcher: Launcher,
-    /// `None`: it is to be started again.
+    /// `None`: it is to be started again. Before the launcher, as above.
     link: Option<Link>,
+    launcher: Launcher,
     again: Instant,
     pause: Duration,
     /// In the order of their IDs.
