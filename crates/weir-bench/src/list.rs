@@ -6,8 +6,8 @@ use crate::experiment::{About, Contest, Entry, Experiment, Settings};
 use crate::failure::{Failure, failed};
 use crate::table::table;
 use crate::{
-    bars, compress, contestants, files, filter, flows, forward, host, libpcap, look, methods, ndr, pf_ring,
-    queues, replay, rules, send, stat, steer, tidy, trials, winpcap, wirecap,
+    bars, compress, contestants, files, filter, flow_rates, flows, forward, host, libpcap, look, methods,
+    ndr, pf_ring, queues, replay, rules, send, stat, steer, tidy, trials, winpcap, wirecap,
 };
 
 type Make = fn(&Settings) -> Result<Box<dyn Experiment>, Failure>;
@@ -51,6 +51,7 @@ pub(super) const ALL: &[Entry] = &[
     entry("rules-changes", "whether packets are lost or counted twice while 10,000 exact rules a second change", rules::make_changes),
     entry("read", "reading and rewriting files beside tcpdump, tshark and editcap", files::make),
     entry("flows", "processor time for the flows of a file, beside softflowd, nfpcapd, argus and ndpiReader", flows::make),
+    entry("flows-live", "flows of packets that come at full rate: copied, or counted in the kernel", flow_rates::make),
     entry("compress", "compression on the fly at the highest rate that tcpdump sustains without it", compress::make),
     entry("libpcap", "unchanged programs on libpcap and on weir's", libpcap::make),
     entry("look", "lines and objects beside tcpdump and tshark", look::make),

@@ -16,6 +16,7 @@ mod experiment;
 mod failure;
 mod files;
 mod filter;
+mod flow_rates;
 mod flows;
 mod forward;
 mod highest;
