@@ -11,9 +11,9 @@
 #include "shared.h"
 
 const volatile bool counts_ways = false;
-const volatile __u32 way_buckets = 1;  /* of each writer, a power of two */
-const volatile __u64 way_idle = 0;     /* after such a silence, ns, a flow begins anew */
-const volatile __u32 way_copies = 0;   /* packets of each way that are copied, below 256 */
+const volatile __u32 way_buckets = 1; /* of each writer, a power of two */
+const volatile __u64 way_idle = 0;    /* after such a silence, ns, a flow begins anew */
+const volatile __u32 way_copies = 0;  /* packets of each way that are copied, below 256 */
 
 struct ways {
 	struct way ways[WAYS];
@@ -54,8 +54,8 @@ struct tcp_head {
 
 static __always_inline bool is_tunnel(__be16 port)
 {
-	return port == bpf_htons(PORT_VXLAN) || port == bpf_htons(PORT_LINUX_VXLAN) ||
-	       port == bpf_htons(PORT_GENEVE) || port == bpf_htons(PORT_GTP_U);
+	return port == bpf_htons(PORT_VXLAN) || port == bpf_htons(PORT_LINUX_VXLAN) || port == bpf_htons(PORT_GENEVE) ||
+	       port == bpf_htons(PORT_GTP_U);
 }
 
 /* Reads the headers behind IP's; false if the packet is to be copied. `left`: bytes behind the IP header. */
@@ -235,13 +235,15 @@ static __always_inline void add_to(struct way *way, const struct arrived *arrive
 		way->marks = arrived->flags | (__u32)ttl << 8 | (__u32)ttl << 16 | (__u32)arrived->tos << 24;
 	} else {
 		__u32 lengths = way->lengths, marks = way->marks;
-		__u32 shortest = lengths & 0xffff, longest = lengths >> 16, least = marks >> 8 & 0xff, most = marks >> 16 & 0xff;
+		__u32 shortest = lengths & 0xffff, longest = lengths >> 16, least = marks >> 8 & 0xff,
+		      most = marks >> 16 & 0xff;
 		shortest = length < shortest ? length : shortest;
 		longest = length > longest ? length : longest;
 		least = ttl < least ? ttl : least;
 		most = ttl > most ? ttl : most;
 		way->lengths = longest << 16 | shortest;
-		way->marks = (marks & 0xff0000ff) | arrived->flags | least << 8 | most << 16 | (__u32)arrived->tos << 24;
+		way->marks =
+		        (marks & 0xff0000ff) | arrived->flags | least << 8 | most << 16 | (__u32)arrived->tos << 24;
 	}
 	way->packets++;
 	way->bytes += length;

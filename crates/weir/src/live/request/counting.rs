@@ -23,6 +23,7 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
+    #[cfg_attr(not(feature = "flows"), expect(dead_code, reason = "`Builder::count_flows` asks for it"))]
     pub(crate) fn new(ways: u32, idle: Duration) -> Self {
         Self { ways, idle, seed: RandomState::new().hash_one(ways) }
     }

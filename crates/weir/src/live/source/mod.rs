@@ -114,6 +114,10 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     }
 
     /// Returns the flows that are counted in the kernel, if any are.
+    #[cfg_attr(
+        not(feature = "flows"),
+        expect(dead_code, reason = "`Builder::count_flows` is why they are read")
+    )]
     fn ways(&mut self) -> Option<&mut Ways> {
         None
     }
