@@ -437,14 +437,15 @@ mod tests {
         assert_eq!(targets, [1012, 0, 10_102]);
         assert_eq!(
             account.to_string(),
-            "111115 packets seen: 111130 captured, 111120 filtered, 111135 lost, 111125 sampled out, 111140 errors, \
-             7 missed by the card"
+            "111115 packets seen: 111130 captured, 111120 filtered, 111135 lost, 111125 sampled out, 111165 counted in flows, \
+             111140 errors, 7 missed by the card"
         );
         account.interfaces[1].queues[0].counters.filtered = None;
         account.interfaces[1].nic = None;
         assert_eq!(
             account.to_string(),
-            "111115 packets seen: 111130 captured, 111135 lost, 111125 sampled out, 111140 errors"
+            "111115 packets seen: 111130 captured, 111135 lost, 111125 sampled out, 111165 counted in flows, \
+             111140 errors"
         );
         assert_eq!(CaptureStats::default().to_string(), "0 packets seen: 0 captured, 0 filtered, 0 lost");
     }
