@@ -31,6 +31,7 @@ fn option(setting: Setting) -> String {
         Setting::LeaveOutMark => "--no-own",
         Setting::Filter => "EXPRESSION",
         Setting::Sample => "--sample",
+        Setting::CountFlows => "--kernel",
         Setting::Steer => "--steer",
         Setting::Targets => "--targets",
         Setting::Handlers => "--handlers",
@@ -233,7 +234,7 @@ mod tests {
         for &setting in Setting::ALL {
             for words in option(setting).split(", ") {
                 let name = words.split(' ').next().expect("a word");
-                let known = ["capture", "count", "stat", "forward", "guard"]
+                let known = ["capture", "count", "stat", "forward", "guard", "flows"]
                     .iter()
                     .any(|command| has(cli.find_subcommand(command).expect("a command"), name));
                 assert!(known, "{setting:?}: {name:?}");
