@@ -116,6 +116,23 @@ fn another_object_is_never_overwritten() {
 }
 
 #[test]
+fn what_an_earlier_run_has_shipped_is_compared_before_it_is_deleted() {
+    let place = Place::new();
+    for name in ["a", "b"] {
+        place.write(name, b"mine");
+    }
+    assert_eq!(place.ship(&[]).account(), [2, 0, 0, 0]);
+    let again = place.ship(&[]);
+    assert_eq!(again.account(), [0, 0, 0, 0]);
+    assert!(again.says().contains("by earlier runs: 2;"), "{}", again.says());
+    fs::write(place.to.path().join("b"), "worn").expect("a file");
+    let ended = place.ship(&["--delete"]);
+    assert_eq!((ended.code(), ended.account()), (Some(1), [0, 1, 1, 0]), "{}", ended.says());
+    let is_there = |name: &str| place.from.path().join(name).exists();
+    assert!(!is_there("a") && is_there("b"));
+}
+
+#[test]
 fn what_cannot_be_reached_is_told() {
     let place = Place::new();
     place.write("a", b"mine");
@@ -126,6 +143,10 @@ fn what_cannot_be_reached_is_told() {
     }
     let ended = Ended::of(Path::new("/nowhere"), "file:///tmp", &[]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.says().contains("cannot use /nowhere/.weir-shipped: No such file"), "{}", ended.says());
+    assert!(
+        ended.says().contains("cannot ship files of /nowhere: there is no such directory"),
+        "{}",
+        ended.says()
+    );
     assert_eq!(fs::read_dir(place.to.path()).expect("it is there").count(), 0);
 }

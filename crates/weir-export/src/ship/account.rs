@@ -13,6 +13,8 @@ pub(super) struct Account {
     were_there: u64,
     /// Bytes of both.
     bytes: u64,
+    /// Files that earlier runs have shipped; nobody has looked at their objects again.
+    pub(super) earlier: u64,
     /// Files that are not shipped, each with a reason on standard error.
     pub(super) refused: u64,
     /// Files that are left.
@@ -21,7 +23,15 @@ pub(super) struct Account {
 
 impl Default for Account {
     fn default() -> Self {
-        Self { r#type: "ship_account", shipped: 0, were_there: 0, bytes: 0, refused: 0, waiting: 0 }
+        Self {
+            r#type: "ship_account",
+            shipped: 0,
+            were_there: 0,
+            bytes: 0,
+            earlier: 0,
+            refused: 0,
+            waiting: 0,
+        }
     }
 }
 
@@ -37,9 +47,9 @@ impl Account {
 
     /// Returns it as a line.
     pub(super) fn text(&self) -> String {
-        let Self { shipped, were_there, bytes, refused, waiting, .. } = self;
+        let Self { shipped, were_there, bytes, earlier, refused, waiting, .. } = self;
         format!(
-            "files shipped: {shipped}, there already: {were_there}, together {bytes} bytes; refused: {refused}, left: {waiting}"
+            "files shipped: {shipped}, there already: {were_there}, together {bytes} bytes; by earlier runs: {earlier}; refused: {refused}, left: {waiting}"
         )
     }
 }

@@ -29,6 +29,8 @@ struct Entry {
 pub(super) enum JournalError {
     #[error("cannot use {0}: {1}; try a directory that is there, and that you may write")]
     File(PathBuf, io::Error),
+    #[error("cannot ship files of {0}: there is no such directory; try that of `weir flows --to file:DIR`")]
+    Missing(PathBuf),
     #[error("cannot ship files of {0}: another weir ship is at work there; end it first")]
     Taken(PathBuf),
 }
@@ -46,6 +48,9 @@ impl Journal {
     /// Opens it. Of shipped files that are gone nothing is kept.
     pub(super) fn open(dir: &Path, to: &str) -> Result<Self, JournalError> {
         let path = dir.join(NAME);
+        if !dir.is_dir() {
+            return Err(JournalError::Missing(dir.to_owned()));
+        }
         let failed = |error| JournalError::File(path.clone(), error);
         let mut file = OpenOptions::new()
             .read(true)

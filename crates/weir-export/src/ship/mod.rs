@@ -85,14 +85,23 @@ struct Run<'a> {
     refused: Vec<Finished>,
     /// The user knows that the store cannot be reached.
     is_told: bool,
+    /// Nothing was shipped by this run.
+    is_first: bool,
 }
 
 async fn ship(args: &ShipArgs) -> Result<ExitCode, Trouble> {
     let store = Store::open(&args.to, args.endpoint.as_deref()).map_err(Trouble::Usage)?;
     let journal = Journal::open(&args.dir, &args.to)?;
     let mut stop = Stop::new().map_err(Trouble::Start)?;
-    let mut run =
-        Run { args, store, journal, account: Account::default(), refused: Vec::new(), is_told: false };
+    let mut run = Run {
+        args,
+        store,
+        journal,
+        account: Account::default(),
+        refused: Vec::new(),
+        is_told: false,
+        is_first: true,
+    };
     let mut wait = SHORTEST;
     let mut tries = 0;
     loop {
@@ -136,7 +145,12 @@ impl Run<'_> {
     /// Ships all files that are not shipped yet.
     async fn round(&mut self) -> Result<Round, Trouble> {
         let mut all = finished(&self.args.dir, &mut |problem| say(&problem));
-        all.retain(|file| !self.journal.has(file) && !self.refused.contains(file));
+        // What is to be deleted is compared once more if an earlier run has shipped it.
+        let is_over = |file: &Finished| self.journal.has(file) && !self.args.delete;
+        if std::mem::take(&mut self.is_first) {
+            self.account.earlier = all.iter().filter(|file| is_over(file)).count() as u64;
+        }
+        all.retain(|file| !is_over(file) && !self.refused.contains(file));
         self.account.waiting = all.len() as u64;
         for file in all {
             let began = Instant::now();
@@ -170,11 +184,12 @@ impl Run<'_> {
         }
         let full = self.args.dir.join(&file.path);
         self.account.add(file.size, shipped.was_there);
-        self.journal.add(file, &shipped.sha256)?;
+        self.journal.add(file.clone(), &shipped.sha256)?;
         if self.args.delete
             && let Err(error) = std::fs::remove_file(&full)
         {
             say(&format!("cannot delete {}: {error}; it is shipped", full.display()));
+            self.refused.push(file);
         }
         let (file, object) = (full.display().to_string(), shipped.object.as_str());
         let (bytes, sha256, was_there) = (shipped.bytes, shipped.sha256.as_str(), shipped.was_there);

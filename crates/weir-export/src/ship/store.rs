@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -104,6 +104,8 @@ impl Store {
             }
             ("file", None) => {
                 let dir = url.to_file_path().map_err(|()| wrong())?;
+                fs::create_dir_all(&dir)
+                    .map_err(|error| StoreError::Unusable(text.to_owned(), error.to_string()))?;
                 let store = LocalFileSystem::new_with_prefix(dir).map_err(unusable)?.with_fsync(true);
                 Ok(Self {
                     store: Arc::new(store),
