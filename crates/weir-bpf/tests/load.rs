@@ -158,7 +158,8 @@ const CHOSEN: [Option<Chosen>; 2] = [None, Some(Chosen { first: 2, count: 4 })];
 const POOL: [usize; 5] = [STAMPS.len(), SNAP_LENGTHS.len(), 2, 2, STEERED.len()];
 
 /// Beside steering and sampling, which captures refuse, it loads as well.
-const COUNTING: Counting = Counting { buckets: 16, writers: 4, idle: 1_000_000_000, copies: 8, seed: 1 };
+const COUNTING: Counting =
+    Counting { buckets: 16, writers: 4, idle: 1_000_000_000, rest: 1_000_000_000, copies: 8, seed: 1 };
 
 #[test]
 fn root_xdp() {

@@ -13,6 +13,7 @@
 const volatile bool counts_ways = false;
 const volatile __u32 way_buckets = 1; /* of each writer, a power of two */
 const volatile __u64 way_idle = 0;    /* after such a silence, ns, a flow begins anew */
+const volatile __u64 way_rest = 0;    /* ns that a flow has been silent before another one gets its way */
 const volatile __u32 way_copies = 0;  /* packets of each way that are copied, below 256 */
 
 struct ways {
@@ -174,24 +175,21 @@ static __always_inline struct way *way_at(struct ways *bucket, __u32 place)
 	return &bucket->ways[place];
 }
 
-/* Returns the way of the packet, made anew if need be; NULL if there is no room. */
-static __always_inline struct way *find_way(struct ways *bucket, const struct way_key *key)
+/* Returns a way for a flow that has none: one whose packets are all taken, and whose flow has been silent for a while; NULL
+ * if there is none. So with more flows than ways some have one all the time, and the others none. */
+static __noinline struct way *make_way(struct ways *bucket, const struct way_key *key, __u64 now)
 {
-	__u32 found = WAYS, oldest = WAYS;
+	__u32 oldest = WAYS;
 	__u64 since = ~0ull;
 #pragma unroll
 	for (__u32 place = 0; place < WAYS; place++) {
 		const struct way *way = &bucket->ways[place];
-		if (is_same(&way->key, key))
-			found = place;
-		else if (is_taken(way) && way->last < since) {
+		if (way->last < since && is_taken(way)) {
 			oldest = place;
 			since = way->last;
 		}
 	}
-	if (likely(found < WAYS))
-		return way_at(bucket, found);
-	if (oldest == WAYS)
+	if (oldest == WAYS || (now > since ? now - since : 0) < way_rest)
 		return NULL;
 	struct way *way = way_at(bucket, oldest);
 	publish(&way->version, way->version + 1);
@@ -200,6 +198,17 @@ static __always_inline struct way *find_way(struct ways *bucket, const struct wa
 	way->last = 0;
 	publish(&way->version, way->version + 1);
 	return way;
+}
+
+/* Returns the way of the packet's flow; NULL if there is no room. Most ways are the first of their bucket, and then the others are not
+ * even in the caches. */
+static __always_inline struct way *find_way(struct ways *bucket, const struct way_key *key, __u64 now)
+{
+#pragma unroll
+	for (__u32 place = 0; place < WAYS; place++)
+		if (is_same(&bucket->ways[place].key, key))
+			return &bucket->ways[place];
+	return make_way(bucket, key, now);
 }
 
 /* Notes what was sent. Returns whether it was sent before: crates/weir-flows/src/entry.rs says when. */
@@ -263,10 +272,11 @@ static __noinline __u32 count_way(CONTEXT *ctx, __u64 tag, __u32 writer, struct 
 	struct ways *bucket = bpf_map_lookup_elem(&ways, &index);
 	if (!bucket)
 		return false;
-	struct way *way = find_way(bucket, &arrived.key);
+	__u64 now = clock_now(order);
+	struct way *way = find_way(bucket, &arrived.key, now);
 	if (!way)
 		return false;
-	__u64 now = clock_now(order), last = way->last;
+	__u64 last = way->last;
 	if (arrived.flags & TCP_SYN || (now > last && now - last > way_idle))
 		way->state = 0;
 	if (now > last)

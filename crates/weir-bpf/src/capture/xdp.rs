@@ -61,6 +61,8 @@ pub struct Counting {
     pub writers: u32,
     /// After such a silence, in nanoseconds, a flow begins anew.
     pub idle: u64,
+    /// The silence, in nanoseconds, after which another flow may get the place of one.
+    pub rest: u64,
     /// Packets of each direction that are copied, below 256.
     pub copies: u32,
     /// A secret seed for the hashes: without it, anybody could craft flows that share a bucket.
@@ -115,10 +117,11 @@ impl Program {
             Writers::Processors(_) => 0,
         };
         prepare_chosen!(constants, options.chosen);
-        if let Some(Counting { buckets, writers, idle, copies, seed }) = options.counting {
+        if let Some(Counting { buckets, writers, idle, rest, copies, seed }) = options.counting {
             constants.counts_ways = true;
             constants.way_buckets = buckets;
             constants.way_idle = idle;
+            constants.way_rest = rest;
             constants.way_copies = copies;
             constants.flow_seed = seed;
             open.maps.ways.set_max_entries(buckets * writers)?;

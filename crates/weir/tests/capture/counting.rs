@@ -66,7 +66,8 @@ fn root_what_finds_no_room_is_captured_and_nothing_counted_is_forgotten() {
         assert_eq!(told, [1, 2, 3, 4].map(|port| (port, more, more * 38)));
         assert!(taken.iter().all(|counted| counted.first <= counted.last && counted.flags == 0), "{taken:?}");
         assert!(counted(&mut capture).is_empty());
-        // Now they do; and who was there before goes on being counted.
+        // Now they do, once they have been silent for a second; and who was there before goes on being counted.
+        thread::sleep(Duration::from_millis(1100));
         send(&network, &mut capture, &[4], 6 * PACKETS);
         let (_, now) = send(&network, &mut capture, &[5], 7 * PACKETS);
         assert_eq!(now, 4 * more + PACKETS + more);

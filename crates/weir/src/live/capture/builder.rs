@@ -284,7 +284,7 @@ impl Builder {
     /// those that open or close a connection, and besides all that is no plain TCP or UDP in IP, such as fragments and tunnels.
     /// [`Capture::take_counted`] hands out what was counted, for a [`Table`](crate::flows::Table).
     ///
-    /// There is room for at least `ways` directions of flows on each interface, 128 bytes each; packets of flows that find none are captured. After the
+    /// There is room for at least `ways` directions of flows on each interface, 128 bytes each; packets of flows that find none are captured; a flow that was silent for a second makes room. After the
     /// silence `idle` a flow begins anew. Only the xdp source can do that, without steering or sampling. The packets count as
     /// [`counted`](crate::PacketCounters::counted).
     #[cfg(feature = "flows")]

@@ -11,6 +11,8 @@ use crate::{Error, Setting};
 
 /// Packets of each direction of a flow that are captured: a [`Table`](crate::flows::Table) reads so many for names.
 const COPIES: u32 = 8;
+/// The silence after which another flow may get the place of one.
+const REST: Duration = Duration::from_secs(1);
 /// Directions of flows of an interface: more would not fit in the memory that a map has.
 const MOST: u32 = 1 << 24;
 
@@ -32,7 +34,8 @@ impl Counting {
     pub(crate) fn for_program(self, writers: u32) -> xdp::Counting {
         let buckets = self.ways.clamp(1, MOST).div_ceil(WAYS * writers).next_power_of_two();
         let idle = u64::try_from(self.idle.as_nanos()).unwrap_or(u64::MAX);
-        xdp::Counting { buckets, writers, idle, copies: COPIES, seed: self.seed }
+        let rest = u64::try_from(REST.as_nanos()).unwrap_or(u64::MAX);
+        xdp::Counting { buckets, writers, idle, rest, copies: COPIES, seed: self.seed }
     }
 }
 
