@@ -114,14 +114,14 @@ pub(super) fn failed(error: Error) -> io::Error {
     let said = match why {
         // The signature is bad if an authority has the right name and another key.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "nobody who is trusted has signed its certificate; try ca=FILE, with the certificate of its authority".to_owned()
+            "no trusted authority has signed its certificate; try ca=FILE, with the certificate of its authority".to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!("its certificate is for another host ({why}); try the host's name, or name=NAME")
         }
         // rustls does not name this one.
         CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "its certificate is one of an authority; try one for the host (with OpenSSL: -addext basicConstraints=CA:FALSE)"
+            "its certificate is that of an authority, not of a host; try one for the host (with OpenSSL: -addext basicConstraints=CA:FALSE)"
                 .to_owned()
         }
         _ => format!("its certificate is not valid: {why}"),

@@ -460,7 +460,7 @@ fn root_a_collector_over_tls_has_to_be_the_right_one_and_may_come_back() {
     for (options, why) in [
         (
             format!("ca={}&{own}", at("probe.pem")),
-            "nobody who is trusted has signed its certificate; try ca=FILE",
+            "no trusted authority has signed its certificate; try ca=FILE",
         ),
         (format!("ca={}&name=other.test&{own}", at("collector.pem")), "its certificate is for another host"),
     ] {
