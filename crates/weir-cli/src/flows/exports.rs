@@ -86,6 +86,14 @@ impl Opened {
     }
 }
 
+impl Opened {
+    /// Lets signals end the work, as they end a capture.
+    pub(super) fn on_signals(&self) -> Result<(), Failure> {
+        let failed = |error| Failure::new(format_args!("cannot handle signals: {error}"));
+        self.ending.on_signals().map_err(failed)
+    }
+}
+
 /// Returns the routes to all collectors, `None` for those without connections, and for directories.
 fn routes(to: &[Target]) -> Result<Vec<Option<Route>>, Failure> {
     let mut addresses = Vec::new();
@@ -249,6 +257,11 @@ impl Exports {
     /// Adds the next interface.
     pub(super) fn interface(&self, name: String) {
         self.names.add(name);
+    }
+
+    /// Whether a signal has come, if those of files were [asked for](Opened::on_signals).
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.ending.is_interrupted()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -43,6 +43,10 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
         |directory| Archive::new(directory, confined),
         Launcher::start,
     )?;
+    // What was read by then is sent, and counted. Without destinations a signal ends the process, as other commands that read.
+    if !args.to.is_empty() {
+        opened.on_signals()?;
+    }
     let filter = filter.map(FileFilter::new).transpose();
     let filter = filter.map_err(|error| Failure::usage(error.to_string()))?;
     let held = args.live.confine.confine(|| {
@@ -59,6 +63,10 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
     let mut found = Found::new(args, exports.outlets().cloned().collect())?;
     let (mut damage, mut has_code) = (Vec::<ReadError>::new(), filter.is_some());
     let result = loop {
+        if exports.is_interrupted() {
+            read::note(format_args!("interrupted: the rest was not read"));
+            break Ok(());
+        }
         match input.next() {
             Ok(Some(Item::Packet(packet))) => {
                 if std::mem::take(&mut has_code) {

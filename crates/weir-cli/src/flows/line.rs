@@ -3,9 +3,12 @@
 use std::fmt::Debug;
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use weir_service::stop_on_signals;
 
 /// Datagrams that go at once: a collector's socket has room for them, even if nobody has set it.
 const BURST: u32 = 64;
@@ -75,15 +78,32 @@ pub(super) struct LineCounts {
 
 /// When the run began to end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ending(Arc<OnceLock<Instant>>);
+pub(super) struct Ending {
+    began: Arc<OnceLock<Instant>>,
+    /// A signal has come, and files end early.
+    interrupted: Arc<AtomicBool>,
+}
 
 impl Ending {
     pub(super) fn begin(&self) {
-        let _the_first_counts = self.0.set(Instant::now());
+        let _the_first_counts = self.began.set(Instant::now());
     }
 
     pub(super) fn since(&self) -> Option<Instant> {
-        self.0.get().copied()
+        if self.is_interrupted() {
+            self.begin();
+        }
+        self.began.get().copied()
+    }
+
+    /// Lets signals end the reading of files, and the wait for collectors.
+    pub(super) fn on_signals(&self) -> io::Result<()> {
+        stop_on_signals(&self.interrupted)
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        // Relaxed: it carries nothing else.
+        self.interrupted.load(Ordering::Relaxed)
     }
 }
 

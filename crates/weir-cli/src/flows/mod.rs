@@ -307,13 +307,13 @@ impl Policy for Run<'_> {
         let mut capture = report::summary(&self.interfaces, &account, None);
         capture.confinement = self.confinement;
         capture.close(handled, result.as_ref().copied().map_err(Failure::message));
-        let flows = FlowCounts::new(&counts, printed, exports);
+        // Whoever closed the pipe has lost nothing that he wanted.
+        let flows = FlowCounts::new(&counts, printed.filter(|_| !piped), exports);
         let summary = FlowsSummary { capture, flows: Some(flows) };
         if !self.args.quiet {
             style::print(&report::account(&summary.capture, style::stderr()));
             style::print(&summary.text());
         }
-        style::print(&report::closing(&summary.capture));
         let said = match self.args.json && !piped {
             true => failure::printed(json::line(out::stdout(), &summary)),
             false => Ok(()),

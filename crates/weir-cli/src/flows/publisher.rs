@@ -235,6 +235,14 @@ pub(super) struct Publisher {
     is_done: bool,
 }
 
+/// Returns the last request.
+fn last(patience: Duration, drain: bool) -> Vec<u8> {
+    let patience = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+    let mut frame = Vec::new();
+    Request::Finish { patience, drain }.put(&mut frame);
+    frame
+}
+
 impl Publisher {
     /// `names`: of interfaces; `ending`: when the run ends; `reads_files`: flows can wait.
     pub(super) fn new(
@@ -292,7 +300,7 @@ impl Publisher {
     }
 
     fn patience(&self) -> Duration {
-        PATIENCE[usize::from(self.reads_files)]
+        PATIENCE[usize::from(self.reads_files && !self.ending.is_interrupted())]
     }
 
     /// Returns whether flows have waited long enough for brokers.
@@ -514,13 +522,17 @@ impl Destination for Publisher {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        let patience = u32::try_from(self.patience().as_millis()).unwrap_or(u32::MAX);
-        let mut frame = Vec::new();
-        Request::Finish { patience, drain: self.reads_files }.put(&mut frame);
-        self.finish = Some(frame);
+        let mut patience = self.patience();
+        self.finish = Some(last(patience, self.reads_files));
         self.progress = Instant::now();
-        while !self.is_done && self.progress.elapsed() < self.patience() + LONGER {
+        while !self.is_done && self.progress.elapsed() < patience + LONGER {
             self.exchange(LOOK);
+            // A signal has come since: it is asked to end sooner.
+            if self.is_asked && self.patience() < patience {
+                patience = self.patience();
+                (self.finish, self.is_asked) = (Some(last(patience, false)), false);
+                self.progress = Instant::now();
+            }
         }
         let left = self.flows_of_batches();
         self.lost += left;

@@ -237,7 +237,7 @@ pub(crate) fn say_odd(input: &Input, sort: Sort) {
     }
 }
 
-fn note(text: std::fmt::Arguments<'_>) {
+pub(crate) fn note(text: std::fmt::Arguments<'_>) {
     style::say(format_args!("{}: {text}", style::stderr().cyan("note")));
 }
 

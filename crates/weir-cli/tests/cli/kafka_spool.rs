@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::{Generator, Network, Traffic, root_test};
 
-use crate::harness::{Running, arrive, directory, network, path, start, until};
+use crate::harness::{Ended, Running, arrive, directory, network, path, start, until, weir};
 
 /// Sends a packet of each of ten flows.
 fn send(network: &Network) {
@@ -36,7 +36,10 @@ fn spooled(spool: &Path) -> u64 {
 
 /// Ends a run whose brokers are away. Returns its flows, and those of earlier runs in the spool.
 fn end(running: Running) -> (u64, u64, u64) {
-    let ended = running.interrupt().succeeded();
+    count(&running.interrupt().succeeded())
+}
+
+fn count(ended: &Ended) -> (u64, u64, u64) {
     let export = &ended.account().0["flows"]["exports"][0];
     let number = |value: &serde_json::Value| value.as_u64().expect("a number");
     let [given, sent, queued, lost] = ["given", "sent", "queued", "lost"].map(|field| number(&export[field]));
@@ -86,4 +89,24 @@ fn root_flows_wait_for_brokers_whoever_is_killed() {
     let running = start(&network, &args);
     let (_, earlier, _) = end(running);
     assert!(earlier > given, "{earlier}, {given}");
+
+    // The flow of a file waits for brokers, but not for long once a signal has come.
+    let file = path(&directory, "a.pcap");
+    fs::write(&file, one_packet()).expect("room");
+    let args = ["flows", "-r", &file, "--json", "--to", &to];
+    let running = Running::spawn(&network, &mut weir(&args));
+    running.wait_for_lines(1);
+    running.signal(Signal::TERM);
+    let (given, now, _) = count(&running.wait().succeeded());
+    assert!(given == 1 && now >= earlier, "{given}, {now}, {earlier}");
+}
+
+/// A file of pcap with a packet of UDP.
+fn one_packet() -> Vec<u8> {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let packet =
+        [&[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 4, 0, 8, 0, 0, 8, 0, 0][..]]
+            .concat();
+    let head = words(&[0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 101, 1_700_000_000, 5, 28, 28]);
+    [head, packet].concat()
 }
