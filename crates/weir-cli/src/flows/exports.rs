@@ -367,7 +367,12 @@ impl ExportCounts {
             By::Messages { .. } | By::Kafka { .. } => "sent",
             By::Files { .. } => "written",
         };
-        (flows.lost > 0).then(|| format!("{} flows were not {what} to {to}", units::grouped(flows.lost)))
+        let lost = match flows.lost {
+            0 => return None,
+            1 => "1 flow was".to_owned(),
+            lost => format!("{} flows were", units::grouped(lost)),
+        };
+        Some(format!("{lost} not {what} to {to}"))
     }
 
     /// Returns a line for people.
@@ -388,8 +393,12 @@ impl ExportCounts {
                     let _infallible = write!(text, "; {} connections", units::grouped(connections));
                 }
                 if *refusals > 0 {
-                    let what =
-                        if connections.is_some() { "times not connected" } else { "times nobody listened" };
+                    let what = match (connections.is_some(), *refusals) {
+                        (true, 1) => "failed attempt to connect",
+                        (true, _) => "failed attempts to connect",
+                        (false, 1) => "time nobody listened",
+                        (false, _) => "times nobody listened",
+                    };
                     let _infallible = write!(text, "; {} {what}", units::grouped(*refusals));
                 }
                 if exported.refused.records > 0 {

@@ -164,7 +164,10 @@ pub(super) fn run(args: &KafkaArgs, socket: UnixStream) -> Result<(), String> {
     };
     report(&mut weir, &began);
     if torn > 0 {
-        let news = format!("the spool {} had a torn end: {torn} bytes are cut off", shown(args));
+        let news = format!(
+            "the spool {} ended in the middle of a batch: its last {torn} bytes were cut off",
+            shown(args)
+        );
         report(&mut weir, &Report::News(news));
     }
     let reader = std::thread::Builder::new().name("weir-requests".to_owned());
