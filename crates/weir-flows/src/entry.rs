@@ -148,7 +148,6 @@ impl Entry {
     #[inline]
     pub(crate) fn add(&mut self, seen: &Seen, time: u64) {
         let from = seen.from;
-        let is_first = self.packets[from] == 0;
         if time < self.last {
             self.set(state::DISORDERED, true);
         }
@@ -156,19 +155,11 @@ impl Entry {
         if time < self.first && (self.flags[0] | self.flags[1]) & flag::SYN == 0 {
             self.begun_by(from);
         }
+        let length = u16::try_from(seen.bytes).unwrap_or(u16::MAX);
+        self.extend(from, [length; 2], [seen.ttl; 2]);
         self.packets[from] += 1;
         self.bytes[from] += seen.bytes;
         self.tos[from] |= seen.tos;
-        let length = u16::try_from(seen.bytes).unwrap_or(u16::MAX);
-        if is_first {
-            (self.shortest[from], self.longest[from]) = (length, length);
-            (self.least_ttl[from], self.most_ttl[from]) = (seen.ttl, seen.ttl);
-        } else {
-            self.shortest[from] = self.shortest[from].min(length);
-            self.longest[from] = self.longest[from].max(length);
-            self.least_ttl[from] = self.least_ttl[from].min(seen.ttl);
-            self.most_ttl[from] = self.most_ttl[from].max(seen.ttl);
-        }
         if let Some(tcp) = &seen.tcp {
             self.add_tcp(tcp, from, time);
         }
@@ -176,10 +167,9 @@ impl Entry {
         self.last = self.last.max(time);
     }
 
-    /// Adds packets that others have counted.
-    pub(crate) fn add_counted(&mut self, from: usize, counted: &Counted) {
-        let [shortest, longest] = counted.lengths;
-        let [least_ttl, most_ttl] = counted.ttls;
+    /// Extends the ranges of lengths and TTLs of a way, before its packets are counted.
+    #[inline]
+    fn extend(&mut self, from: usize, [shortest, longest]: [u16; 2], [least_ttl, most_ttl]: [u8; 2]) {
         if self.packets[from] == 0 {
             (self.shortest[from], self.longest[from]) = (shortest, longest);
             (self.least_ttl[from], self.most_ttl[from]) = (least_ttl, most_ttl);
@@ -189,6 +179,11 @@ impl Entry {
             self.least_ttl[from] = self.least_ttl[from].min(least_ttl);
             self.most_ttl[from] = self.most_ttl[from].max(most_ttl);
         }
+    }
+
+    /// Adds packets that others have counted.
+    pub(crate) fn add_counted(&mut self, from: usize, counted: &Counted) {
+        self.extend(from, counted.lengths, counted.ttls);
         self.packets[from] += counted.packets;
         self.bytes[from] += counted.bytes;
         self.tos[from] |= counted.tos;

@@ -6,6 +6,8 @@
  * says how much it has taken; a way whose packets are all taken makes room for another when one needs it. If none can,
  * the packet is copied: nothing that was counted is ever forgotten. */
 #pragma once
+#include <linux/tcp.h>
+#include <linux/udp.h>
 #include "capture/way.h"
 #include "packet/walk.h"
 #include "shared.h"
@@ -45,45 +47,30 @@ struct arrived {
 #define TCP_RST 4
 #define TCP_ACK 16
 
-struct tcp_head {
-	__be16 ports[2];
-	__be32 sequence, acknowledged;
-	__u8 offset, flags;
-	__be16 window;
-	__be16 checksum, urgent;
-};
-
-static __always_inline bool is_tunnel(__be16 port)
-{
-	return port == bpf_htons(PORT_VXLAN) || port == bpf_htons(PORT_LINUX_VXLAN) || port == bpf_htons(PORT_GENEVE) ||
-	       port == bpf_htons(PORT_GTP_U);
-}
+#define TCP_FLAGS 13 /* where they are in the header */
 
 /* Reads the headers behind IP's; false if the packet is to be copied. `left`: bytes behind the IP header. */
 static __always_inline bool read_transport(CONTEXT *ctx, __u32 at, __u32 left, struct arrived *arrived)
 {
 	if (arrived->protocol == PROTOCOL_TCP) {
-		const struct tcp_head *tcp = direct(ctx, at, sizeof(*tcp));
-		__u32 head;
+		const struct tcphdr *tcp = direct(ctx, at, sizeof(*tcp));
 		if (!tcp || left < sizeof(*tcp))
 			return false;
-		arrived->ports[0] = tcp->ports[0];
-		arrived->ports[1] = tcp->ports[1];
-		arrived->sequence = bpf_ntohl(tcp->sequence);
-		arrived->flags = tcp->flags;
+		__u32 head = tcp->doff * 4;
+		arrived->ports[0] = tcp->source;
+		arrived->ports[1] = tcp->dest;
+		arrived->sequence = bpf_ntohl(tcp->seq);
+		arrived->flags = ((const __u8 *)tcp)[TCP_FLAGS];
 		arrived->no_window = tcp->window == 0;
-		head = tcp->offset >> 4 << 2;
 		arrived->payload = left > head ? left - head : 0;
 		return true;
 	}
-	const struct {
-		__be16 ports[2], length, checksum;
-	} *udp = direct(ctx, at, sizeof(*udp));
-	if (arrived->protocol != PROTOCOL_UDP || !udp || left < sizeof(*udp) || is_tunnel(udp->ports[0]) ||
-	    is_tunnel(udp->ports[1]))
+	const struct udphdr *udp = direct(ctx, at, sizeof(*udp));
+	if (arrived->protocol != PROTOCOL_UDP || !udp || left < sizeof(*udp) || is_tunnel(udp->source) ||
+	    is_tunnel(udp->dest))
 		return false;
-	arrived->ports[0] = udp->ports[0];
-	arrived->ports[1] = udp->ports[1];
+	arrived->ports[0] = udp->source;
+	arrived->ports[1] = udp->dest;
 	return true;
 }
 

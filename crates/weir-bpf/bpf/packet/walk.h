@@ -263,6 +263,13 @@ static __always_inline bool pass_gtp(CONTEXT *ctx, __u32 *at)
 	return !next;
 }
 
+/* Whether packets of UDP to this port carry others. */
+static __always_inline bool is_tunnel(__be16 port)
+{
+	return port == bpf_htons(PORT_VXLAN) || port == bpf_htons(PORT_LINUX_VXLAN) || port == bpf_htons(PORT_GENEVE) ||
+	       port == bpf_htons(PORT_GTP_U);
+}
+
 /* Finds where the packet in a tunnel begins, and its kind; false if this is not a known tunnel. */
 static __always_inline bool enter(CONTEXT *ctx, const struct network *network, __be16 port, __u32 *at, __be16 *kind)
 {
@@ -288,7 +295,7 @@ static __always_inline bool enter(CONTEXT *ctx, const struct network *network, _
 	}
 	case PROTOCOL_UDP: {
 		bool vxlan = port == bpf_htons(PORT_VXLAN) || port == bpf_htons(PORT_LINUX_VXLAN);
-		if (!vxlan && port != bpf_htons(PORT_GENEVE) && port != bpf_htons(PORT_GTP_U))
+		if (!is_tunnel(port))
 			return false;
 		*at += 8;
 		if (port == bpf_htons(PORT_GTP_U)) {

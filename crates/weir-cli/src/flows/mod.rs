@@ -338,6 +338,9 @@ impl Run<'_> {
 
     /// Adds what the kernel had counted the last time, and asks it again.
     fn take_counted(&mut self) {
+        if !self.args.kernel {
+            return;
+        }
         let counted = mem::take(&mut self.counted);
         self.own.add_counted(&counted);
         self.capture.take_counted(|counted| self.counted.push(counted));
