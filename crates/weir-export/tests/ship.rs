@@ -141,6 +141,14 @@ fn what_cannot_be_reached_is_told() {
         assert_eq!(ended.code(), Some(2), "{}", ended.says());
         assert!(ended.says().contains("allowed: s3://BUCKET"), "{}", ended.says());
     }
+    let ended = Ended::of(place.from.path(), "file:///nowhere/at/all", &[]);
+    assert_eq!(ended.code(), Some(2));
+    assert!(
+        ended.says().contains("there is no such directory; make it, or mount its disk"),
+        "{}",
+        ended.says()
+    );
+    assert!(!Path::new("/nowhere").exists());
     let ended = Ended::of(Path::new("/nowhere"), "file:///tmp", &[]);
     assert_eq!(ended.code(), Some(1));
     assert!(

@@ -204,7 +204,7 @@ fn cut(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     let start: String = text.chars().take(most.saturating_sub(2)).collect();
-    // No space, and no piece of a word of one letter, before the dots.
+    // No space before the dots.
     format!("{}..", start.trim_end())
 }
 

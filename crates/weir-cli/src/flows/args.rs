@@ -139,8 +139,8 @@ pub(crate) struct FlowsArgs {
 
     /// Count in the kernel: copy the first eight packets of each way of a flow, and those that open or close a connection.
     ///
-    /// Other packets of TCP and UDP are counted where they arrive, which costs a fraction of the time. Only the source xdp can do that, so these are received packets. Counts are taken four times a
-    /// second; where that ends a flow, the packet after it may belong to it. There is room for as many ways as a quarter of --flows, 128 bytes each; packets of others are copied.
+    /// Other packets of TCP and UDP are counted where they arrive, which costs a fraction of the time. Only the source xdp can do that, so these are received packets. Counts are read four times a
+    /// second, so where a flow ends is known no more exactly than that. There is room for as many ways as a quarter of --flows, 128 bytes each; packets of others are copied.
     #[arg(long, conflicts_with_all = ["read", "handlers", "inner"], help_heading = "Flows")]
     pub(super) kernel: bool,
 

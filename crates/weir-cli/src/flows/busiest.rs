@@ -105,8 +105,8 @@ pub(super) fn table(
     let needed = flows.iter().map(|flow| label(flow, &protocol::shown(flow.protocol)).chars().count());
     let needed = needed.chain([head.len(), name.len()]).max().unwrap_or_default();
     let columns = by_rank(rank);
-    let (columns, width) = (&columns[first..], LABEL);
-    let (kept, width) = chosen(columns, &cells, (width, needed), most);
+    let columns = &columns[first..];
+    let (kept, width) = chosen(columns, &cells, (LABEL, needed), most);
 
     let labels =
         flows.iter().map(|flow| label_within(flow, &protocol::shown(flow.protocol), width)).chain([name]);

@@ -15,7 +15,9 @@ pub(super) enum Place {
 /// Returns an error if a text means something else within the text of an SQL statement, or as a pattern of names.
 fn plain(text: &str) -> Result<(), String> {
     match text.chars().find(|letter| letter.is_control() || "'\"`\\*?[]{}@;".contains(*letter)) {
-        Some(letter) => Err(format!("{letter:?} cannot be in it: in SQL it means something else")),
+        Some(letter) => Err(format!(
+            "cannot contain {letter:?}: it means something else in SQL, or in patterns of file names; try a name without it"
+        )),
         None => Ok(()),
     }
 }
@@ -75,10 +77,8 @@ mod tests {
         for text in ["", "s3://", "s3:///a", "gs://lake/a", "file:///a", "/it's", "/a*", "/a\n", "/a@b"] {
             text.parse::<Place>().expect_err(text);
         }
-        assert_eq!(
-            endpoint("http://[::1]:9000/"),
-            Err("'[' cannot be in it: in SQL it means something else".to_owned())
-        );
+        let told = endpoint("http://[::1]:9000/").expect_err("brackets");
+        assert!(told.starts_with("cannot contain '['"), "{told}");
         assert_eq!(endpoint("http://h:9000/"), Ok("http://h:9000".to_owned()));
         for text in ["h:9000", "ftp://h", "http://", "http://h/a"] {
             endpoint(text).expect_err(text);

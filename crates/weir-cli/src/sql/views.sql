@@ -96,7 +96,7 @@ FROM (
 ) AS r
 WHERE r.by_client + r.by_server > 0;
 
--- How long servers take to answer a SYN, in seconds, seen from the sensor. `p95`: 95 of 100 connections were as fast.
+-- How long servers take to answer a SYN, in seconds, seen from the sensor. `p95`: 95 of 100 connections were at least as fast.
 @VIEW slow_servers AS
 SELECT f.dst AS dst, f.dport AS dport, count(*) AS connections, avg(f.server_seconds) AS mean, @P95 AS p95, max(f.server_seconds) AS longest
 FROM flows AS f

@@ -209,7 +209,7 @@ fn duckdb_has_every_view_and_sums_by_host_are_those_of_the_account() {
 fn what_sql_cannot_say_is_told() {
     for (args, told) in [
         (&["--for", "mysql"][..], "invalid value 'mysql'"),
-        (&["--for", "spark", "--from", "/it's"], "cannot be in it"),
+        (&["--for", "spark", "--from", "/it's"], "cannot contain"),
         (&["--for", "spark", "--from", "gs://lake"], "allowed: DIR, or s3://BUCKET/PREFIX"),
         (&["--for", "spark", "--endpoint", "http://h:9"], "--endpoint is for files in a store"),
     ] {

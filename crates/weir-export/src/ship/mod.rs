@@ -85,7 +85,7 @@ struct Run<'a> {
     refused: Vec<Finished>,
     /// The user knows that the store cannot be reached.
     is_told: bool,
-    /// Nothing was shipped by this run.
+    /// The next round is the first.
     is_first: bool,
 }
 

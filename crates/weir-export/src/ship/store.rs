@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -104,8 +104,11 @@ impl Store {
             }
             ("file", None) => {
                 let dir = url.to_file_path().map_err(|()| wrong())?;
-                fs::create_dir_all(&dir)
-                    .map_err(|error| StoreError::Unusable(text.to_owned(), error.to_string()))?;
+                if !dir.is_dir() {
+                    // It may be where a disk is to be mounted, so nothing is made there.
+                    let why = "there is no such directory; make it, or mount its disk, first".to_owned();
+                    return Err(StoreError::Unusable(text.to_owned(), why));
+                }
                 let store = LocalFileSystem::new_with_prefix(dir).map_err(unusable)?.with_fsync(true);
                 Ok(Self {
                     store: Arc::new(store),

@@ -10,34 +10,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use weir_flows::Flow;
-use weir_flows::export::{Fields, Format, Interface, Settings};
+use weir_flows::export::Format;
 
-use crate::made::{NOW, all, messages};
+use crate::made::{all, directions, until, with_all_fields};
 
 struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
         let _over = self.0.kill().and_then(|()| self.0.wait());
-    }
-}
-
-/// Waits for what `look` finds; else that says what there is instead.
-fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
-    let start = Instant::now();
-    loop {
-        match look() {
-            Ok(found) => return found,
-            Err(seen) => {
-                assert!(start.elapsed() < Duration::from_secs(30), "waited for {what}; there is: {seen}");
-            }
-        }
-        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -122,23 +106,11 @@ fn goflow2_reads_every_field_that_it_knows() {
     let flows = all();
     let mut wanted = BTreeSet::new();
     for (domain, format) in [(77, Format::Ipfix), (78, Format::Netflow9), (0, Format::Netflow5)] {
-        let settings = Settings {
-            fields: Fields::all(),
-            uniflow: true,
-            domain,
-            message: 1400,
-            interfaces: [70_000, 8].map(|index| Interface { index, ..Interface::default() }).to_vec(),
-            ..Settings::default()
-        };
-        let with_times: Vec<_> = flows.iter().map(|flow| (flow.clone(), NOW)).collect();
-        for message in messages(format, &settings, &with_times) {
+        for message in with_all_fields(format, domain, &flows) {
             sender.send_to(&message, (Ipv4Addr::LOCALHOST, port)).expect("a datagram");
         }
-        for flow in &flows {
-            let is_told = format != Format::Netflow5 || flow.sides[0].end.address.is_ipv4();
-            for at in (0..2).filter(|at| is_told && flow.sides[*at].packets > 0) {
-                wanted.extend(expected(flow, at, format).iter().map(Value::to_string));
-            }
+        for (flow, at) in directions(&flows, format) {
+            wanted.extend(expected(flow, at, format).iter().map(Value::to_string));
         }
     }
     let compared = |line: &str| -> Option<String> {

@@ -1,8 +1,10 @@
 //! Flows for tests, and messages of them.
 
 use std::net::IpAddr;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use weir_flows::export::{Encoder, Format, Settings};
+use weir_flows::export::{Encoder, Fields, Format, Interface, Settings};
 use weir_flows::{EndReason, Flow, Icmp, Names, Side, Tcp};
 use weir_packet::Endpoint;
 
@@ -125,4 +127,40 @@ pub(crate) fn messages(format: Format, settings: &Settings, flows: &[(Flow, u64)
     assert_eq!(sent.messages, messages.len() as u64);
     assert_eq!(sent.octets, messages.iter().map(|message| message.len() as u64).sum::<u64>());
     messages
+}
+
+/// Messages with every field of flows, each direction apart.
+pub(crate) fn with_all_fields(format: Format, domain: u32, flows: &[Flow]) -> Vec<Vec<u8>> {
+    let settings = Settings {
+        fields: Fields::all(),
+        uniflow: true,
+        domain,
+        message: 1400,
+        interfaces: [70_000, 8].map(|index| Interface { index, ..Interface::default() }).to_vec(),
+        ..Settings::default()
+    };
+    let flows: Vec<_> = flows.iter().map(|flow| (flow.clone(), NOW)).collect();
+    messages(format, &settings, &flows)
+}
+
+/// The directions of flows that such records tell of; NetFlow v5 has IPv4 only.
+pub(crate) fn directions(flows: &[Flow], format: Format) -> impl Iterator<Item = (&Flow, usize)> {
+    let told =
+        flows.iter().filter(move |flow| format != Format::Netflow5 || flow.sides[0].end.address.is_ipv4());
+    told.flat_map(|flow| (0..2).filter(|at| flow.sides[*at].packets > 0).map(move |at| (flow, at)))
+}
+
+/// Longest that a decoder may take; far more than it does.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for what `look` finds; else that says what there is instead.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let start = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(seen) => assert!(start.elapsed() < PATIENCE, "waited for {what}; there is: {seen}"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
 }

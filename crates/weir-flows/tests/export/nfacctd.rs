@@ -6,28 +6,13 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_flows::Flow;
-use weir_flows::export::{Fields, Format, Interface, Settings};
+use weir_flows::export::{Format, Settings};
 
-use crate::made::{NOW, SECOND, all, http, messages};
-
-/// Longest that anything may take; far more than it does.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Waits for what `look` finds; else that says what there is instead.
-fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
-    let start = Instant::now();
-    loop {
-        match look() {
-            Ok(found) => return found,
-            Err(seen) => assert!(start.elapsed() < PATIENCE, "waited for {what}; there is: {seen}"),
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-}
+use crate::made::{NOW, SECOND, all, directions, http, messages, until, with_all_fields};
 
 /// nfacctd, and the processes that it starts.
 struct Collector(Child);
@@ -134,25 +119,13 @@ fn nfacctd_reads_every_field_that_it_knows() {
     let flows = all();
     let mut wanted: BTreeMap<String, (&Flow, Format, [u64; 2])> = BTreeMap::new();
     for (domain, format) in [(77, Format::Ipfix), (78, Format::Netflow9), (0, Format::Netflow5)] {
-        let settings = Settings {
-            fields: Fields::all(),
-            uniflow: true,
-            domain,
-            message: 1400,
-            interfaces: [70_000, 8].map(|index| Interface { index, ..Interface::default() }).to_vec(),
-            ..Settings::default()
-        };
-        let with_times: Vec<_> = flows.iter().map(|flow| (flow.clone(), NOW)).collect();
-        for message in messages(format, &settings, &with_times) {
+        for message in with_all_fields(format, domain, &flows) {
             send(&message).expect("a datagram");
         }
-        for flow in &flows {
-            let is_told = format != Format::Netflow5 || flow.sides[0].end.address.is_ipv4();
-            for at in (0..2).filter(|at| is_told && flow.sides[*at].packets > 0) {
-                let side = &flow.sides[at];
-                let told = expected(flow, at, format, domain).to_string();
-                wanted.insert(told, (flow, format, [side.packets, side.bytes]));
-            }
+        for (flow, at) in directions(&flows, format) {
+            let side = &flow.sides[at];
+            let told = expected(flow, at, format, domain).to_string();
+            wanted.insert(told, (flow, format, [side.packets, side.bytes]));
         }
     }
     assert_eq!(wanted.len(), 9 + 9 + 6);
