@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::mem;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
@@ -21,6 +21,7 @@ use weir_export::wire::{Acknowledged, Messages, Own, Report, Request, WINDOW};
 use weir_service::launcher::Launcher;
 
 use super::line::Ending;
+use super::losses;
 use super::message::Encoder;
 use super::outlet::{Destination, Unsent};
 use super::saver::Names;
@@ -31,8 +32,8 @@ const FLOWS: usize = 500;
 const BYTES: usize = 1 << 20;
 /// Between two looks at what else may have happened.
 const LOOK: Duration = Duration::from_millis(100);
-/// For weir-export to read its spool, at the start.
-const BEGIN: Duration = Duration::from_secs(30);
+/// For weir-export to read its spool, at the start; a large one takes minutes on a slow disk.
+const BEGIN: Duration = Duration::from_secs(600);
 /// Between two starts of weir-export.
 const PAUSE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// How long flows wait for brokers at the end of a capture, and those of files, which can be read again.
@@ -65,8 +66,8 @@ impl KafkaCounts {
             (self.spooled, "in the spool"),
             (self.earlier_sent, "of earlier runs sent"),
             (self.earlier_spooled, "of earlier runs in the spool"),
-            (self.restarts, "times that weir-export was started again"),
-            (self.repeated, "that may be there twice"),
+            (self.restarts, "restarts of weir-export"),
+            (self.repeated, "that may have been sent twice"),
         ];
         let told = parts.iter().filter(|(number, _)| *number > 0);
         told.map(|(number, what)| format!("; {} {what}", units::grouped(*number))).collect()
@@ -282,7 +283,7 @@ impl Publisher {
         if opened.earlier > 0 {
             publisher.tell(format!(
                 "{} flows of earlier runs are in the spool; they are sent first",
-                opened.earlier
+                units::grouped(opened.earlier)
             ));
         }
         publisher
@@ -316,7 +317,6 @@ impl Publisher {
     /// Takes a batch, as soon as there is room.
     fn push(&mut self, messages: Messages) {
         let flows = u64::from(messages.flows());
-        self.handed += flows;
         if self.batches.is_empty() {
             self.progress = Instant::now();
         }
@@ -324,6 +324,8 @@ impl Publisher {
             self.exchange(LOOK);
             self.is_over = self.is_late();
         }
+        // Not before, or they would count as sent: they are in no batch yet.
+        self.handed += flows;
         if self.is_over {
             self.lost += flows;
             return;
@@ -362,7 +364,11 @@ impl Publisher {
             self.take(report);
         }
         read?;
-        self.write()
+        match self.write() {
+            // What it has told is read first; then comes its end.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
     }
 
     /// Returns whether there is something to write.
@@ -492,14 +498,9 @@ impl Publisher {
     }
 }
 
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
 impl Destination for Publisher {
     fn send(&mut self, flows: &[Flow]) -> io::Result<()> {
-        let now = now();
+        let now = losses::now();
         for some in flows.chunks(FLOWS) {
             let mut messages = Messages::default();
             for flow in some {
@@ -523,7 +524,8 @@ impl Destination for Publisher {
 
     fn finish(&mut self) -> io::Result<()> {
         let mut patience = self.patience();
-        self.finish = Some(last(patience, self.reads_files));
+        // Only a file's run that nobody has interrupted sends all of the spool.
+        self.finish = Some(last(patience, patience == PATIENCE[1]));
         self.progress = Instant::now();
         while !self.is_done && self.progress.elapsed() < patience + LONGER {
             self.exchange(LOOK);

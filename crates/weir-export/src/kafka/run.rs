@@ -271,11 +271,13 @@ impl Run {
                 }
                 self.pending.push_back((id, messages));
             }
+            Event::Request(Request::Finish { .. }) if self.gives_up => {}
             Event::Request(Request::Finish { patience, drain }) => {
                 let patience = Duration::from_millis(patience.into());
                 self.ending = Some(Ending { since: Instant::now(), patience, drain });
             }
-            Event::Closed if self.ending.is_none() => {
+            // weir was killed, perhaps while it waited for the end.
+            Event::Closed if !self.gives_up => {
                 self.ending = Some(Ending { since: Instant::now(), patience: PATIENCE, drain: false });
             }
             Event::Closed => {}
