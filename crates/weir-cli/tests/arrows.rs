@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir", "weir-dissect", "weir-judge"],
     &["weir-bpf", "weir-native", "weir-rules"],
     &["weir-filter", "weir-flows", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
-    &["weir-classify", "weir-parse"],
+    &["weir-classify", "weir-parse", "weir-who"],
     &["weir-packet", "weir-lab-macros", "weir-skip"],
 ];
 
