@@ -69,18 +69,45 @@ impl<'a> Notes<'a> {
     pub fn only<'b>(&self, mut keep: impl FnMut(u16) -> bool, list: &'b mut Vec<u8>) -> Notes<'b> {
         for option in Options::in_order(self.order, self.list).map_while(Result::ok) {
             if keep(option.code) {
-                let len = u16::try_from(option.value.len()).expect("it was read from 16 bits");
-                list.extend(
-                    [option.code, len]
-                        .map(|number| self.order.u16(number.to_ne_bytes()))
-                        .map(u16::to_ne_bytes)
-                        .concat(),
-                );
-                list.extend_from_slice(option.value);
-                list.resize(list.len() + padding(option.value.len()), 0);
+                self.put(option.code, option.value, list);
             }
         }
         self.moved(list)
+    }
+
+    /// Returns the same notes with the process that the packet belongs to (`epb_processid_threadid`, without a thread), put into
+    /// `list`; with the same notes in it if they name one already.
+    pub fn with_process<'b>(&self, process: u32, list: &'b mut Vec<u8>) -> Notes<'b> {
+        let mut has = false;
+        self.only(|code| (has |= code == PROCESS, true).1, list);
+        if !has {
+            self.put(PROCESS, &[self.order.u32(process.to_ne_bytes()).to_ne_bytes(), [0; 4]].concat(), list);
+        }
+        self.moved(list)
+    }
+
+    /// Returns the same notes with one more comment, put into `list`. A comment that is too long is truncated.
+    pub fn with_comment<'b>(&self, text: &str, list: &'b mut Vec<u8>) -> Notes<'b> {
+        self.only(|_| true, list);
+        let longest = text.len().min(usize::from(u16::MAX));
+        let end = (0..=longest).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+        self.put(options::COMMENT, &text.as_bytes()[..end], list);
+        self.moved(list)
+    }
+
+    /// Returns the number of the process that the packet belongs to, if the file says so.
+    pub fn process(&self) -> Option<u32> {
+        let mut options = Options::in_order(self.order, self.list).map_while(Result::ok);
+        self.order.u32_at(options.find(|option| option.code == PROCESS)?.value, 0)
+    }
+
+    /// Appends an option in the byte order of the notes. The value is at most as long as an option can be.
+    fn put(&self, code: u16, value: &[u8], list: &mut Vec<u8>) {
+        let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
+        let head = [code, len].map(|number| self.order.u16(number.to_ne_bytes()).to_ne_bytes());
+        list.extend_from_slice(&head.concat());
+        list.extend_from_slice(value);
+        list.resize(list.len() + padding(value.len()), 0);
     }
 
     /// Returns the comments that are valid UTF-8.
@@ -117,6 +144,30 @@ impl<'a> Notes<'a> {
                 }
                 _ => options::append_copy(out, self.order, option, &[HASH, VERDICT], &[PACKET_ID]),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_and_a_comment_are_added_in_the_order_of_the_notes() {
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let (mut first, mut second, mut third) = (Vec::new(), Vec::new(), Vec::new());
+            let notes = Notes::new(order, &[]).with_comment("one", &mut first);
+            assert_eq!(notes.process(), None);
+            let notes = notes.with_process(4711, &mut second);
+            assert_eq!((notes.comments().collect::<Vec<_>>(), notes.process()), (vec!["one"], Some(4711)));
+            assert_eq!(notes.with_process(812, &mut third).process(), Some(4711), "what was there stays");
+            // As it is written.
+            let mut native = Vec::new();
+            notes.append_to(&mut native);
+            let native = Notes::new(ByteOrder::NATIVE, &native);
+            assert_eq!((native.comments().next(), native.process()), (Some("one"), Some(4711)), "{order}");
+            let process = Options::new(native.list).map(Result::unwrap).find(|option| option.code == PROCESS);
+            assert_eq!(process.unwrap().value, [4711u32.to_ne_bytes(), [0; 4]].concat());
         }
     }
 }

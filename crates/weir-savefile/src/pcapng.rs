@@ -3,7 +3,7 @@
 //! Each block is a struct of its fields; `append_to` encodes it, with the options that are set.
 
 use crate::options::{self, append, append_end, append_text};
-use crate::padding;
+use crate::{ByteOrder, padding};
 
 /// Section Header Block, section 4.1 of the draft. The number is the same in both byte orders.
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -23,6 +23,11 @@ pub const DECRYPTION_SECRETS: u32 = 10;
 pub const CUSTOM: u32 = 0xbad;
 /// Custom Block that must not be copied to another file.
 pub const CUSTOM_STAYS: u32 = 0x4000_0bad;
+/// A block of weir's own: the lives of sockets, from which readers find out whose packets are ([`WhoBlock`]). The top bit is that of
+/// types for local use, so others may use the same number: what is in it begins with [`WHO_MAGIC`].
+pub const WHO: u32 = 0x8077_686f;
+/// The beginning of a [`WHO`] block, with its version.
+pub const WHO_MAGIC: [u8; 8] = *b"weirwho1";
 /// Shows readers the byte order of a section.
 pub const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// `if_tsresol` of everything that weir writes: timestamps count 10^-9 seconds.
@@ -168,6 +173,50 @@ impl InterfaceStatistics<'_> {
     }
 }
 
+/// What was seen of sockets, in a block of type [`WHO`]:
+///
+/// ```text
+/// offset  0  WHO_MAGIC
+///         8  the run of the system whose sockets these are
+///        24  length of the news, in the byte order of the section
+///        28  the news, padded with zeros to a multiple of four
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WhoBlock<'a> {
+    /// Tells the numbers of sockets and processes from those of another host, or of the same one after it has started anew
+    /// (`/proc/sys/kernel/random/boot_id`); zeros if it is not known.
+    pub boot: [u8; 16],
+    /// The news, as weir-who encodes them: the same bytes in either byte order.
+    pub news: &'a [u8],
+}
+
+impl<'a> WhoBlock<'a> {
+    /// Appends the block. `None`: it would be too long, and `out` is unchanged.
+    pub fn append_to(&self, out: &mut Vec<u8>) -> Option<()> {
+        append_block(out, WHO, &self.body(ByteOrder::NATIVE)?)
+    }
+
+    /// Returns the body of the block, without padding. `None`: it would be too long.
+    pub(crate) fn body(&self, order: ByteOrder) -> Option<Vec<u8>> {
+        let length = u32::try_from(self.news.len()).ok()?;
+        let length = order.u32(length.to_ne_bytes()).to_ne_bytes();
+        Some([&WHO_MAGIC[..], &self.boot, &length, self.news].concat())
+    }
+
+    /// Reads the body of a block of type [`WHO`], in native byte order. `None`: it is of somebody else, of another version, or
+    /// damaged.
+    pub fn read(body: &'a [u8]) -> Option<Self> {
+        Self::read_in(ByteOrder::NATIVE, body)
+    }
+
+    pub(crate) fn read_in(order: ByteOrder, body: &'a [u8]) -> Option<Self> {
+        let rest = body.strip_prefix(&WHO_MAGIC)?;
+        let (boot, rest) = rest.split_first_chunk()?;
+        let length = order.u32_at(rest, 0)? as usize;
+        Some(Self { boot: *boot, news: rest.get(4..)?.get(..length)? })
+    }
+}
+
 /// Appends a block of any type. `body` is the part between the two lengths, in native byte order; it is padded to a
 /// multiple of four.
 ///
@@ -223,7 +272,6 @@ fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ByteOrder;
     use crate::options::Options;
 
     type OwnedOptions = Vec<(u16, Vec<u8>)>;
@@ -346,6 +394,28 @@ mod tests {
                 assert_eq!(bytes[at..at + 4], u32::try_from(total).unwrap().to_ne_bytes());
             }
             assert_eq!(bytes[8..8 + len], [1; 9][..len]);
+        }
+    }
+
+    #[test]
+    fn news_come_back_whole_and_only_from_blocks_of_their_own() {
+        const WHO_HEAD: usize = 28;
+        for len in 0..5 {
+            let block = WhoBlock { boot: *b"0123456789abcdef", news: &[7; 5][..len] };
+            let mut bytes = vec![9; 3];
+            block.append_to(&mut bytes).unwrap();
+            let bytes = &bytes[3..];
+            assert_eq!(
+                (&bytes[..4], bytes.len()),
+                (&WHO.to_ne_bytes()[..], 12 + WHO_HEAD + len.next_multiple_of(4))
+            );
+            let body = &bytes[8..bytes.len() - 4];
+            assert_eq!(WhoBlock::read(body), Some(block));
+            assert_eq!(WhoBlock::read(&body[..WHO_HEAD + len]), Some(block), "without padding");
+            (0..WHO_HEAD + len).for_each(|cut| assert_eq!(WhoBlock::read(&body[..cut]), None, "{cut}"));
+            let mut other = body.to_vec();
+            other[7] += 1;
+            assert_eq!(WhoBlock::read(&other), None, "another version");
         }
     }
 

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod counts;
+mod digest;
 mod news;
 mod owner;
 mod packet;
@@ -22,6 +23,7 @@ mod sighting;
 mod wire;
 
 pub use self::counts::Counts;
+pub use self::digest::Digest;
 pub use self::news::News;
 pub use self::owner::{Certainty, Owner};
 pub use self::packet::{Question, Side};

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::options::{self, Options};
-use crate::{ByteOrder, padding, pcapng};
+use crate::pcapng::{self, WhoBlock};
+use crate::{ByteOrder, padding};
 
 /// Converts the body of a block to native byte order. `None`: the layout is private to its writer, or the block is
 /// damaged.
@@ -15,6 +16,7 @@ pub fn to_native(kind: u32, body: &[u8], order: ByteOrder) -> Option<Cow<'_, [u8
     match kind {
         pcapng::NAME_RESOLUTION => names(body, order, &mut out)?,
         pcapng::DECRYPTION_SECRETS => secrets(body, order, &mut out)?,
+        pcapng::WHO => out = WhoBlock::read_in(order, body)?.body(ByteOrder::NATIVE)?,
         _ => return None,
     }
     Some(Cow::Owned(out))

@@ -1,0 +1,236 @@
+//! What of the news is still needed by somebody who has not heard them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt as _};
+
+use crate::{Cause, News, Process, ProcessId, Settings, Sighting};
+
+/// Sightings of one socket that are kept: the first and the latest.
+const MOST_SIGHTINGS: usize = 32;
+
+/// Keeps the news from which another [`Register`](crate::Register) learns what one knows that has learned all of them: for the
+/// beginning of a file whose reader has no earlier ones. It forgets sockets as a register does.
+#[derive(Debug)]
+pub struct Digest {
+    settings: Settings,
+    sockets: HashMap<u64, Life>,
+    /// Sockets by when they were closed, and all by when they were seen first.
+    closed: BTreeSet<(u64, u64)>,
+    begun: BTreeSet<(u64, u64)>,
+    /// What is known of processes beyond what sightings say, by process, name and user.
+    described: HashMap<(ProcessId, String, u32), Arc<Process>>,
+    addresses: BTreeMap<(u64, IpAddr), u64>,
+    interfaces: BTreeMap<u32, u64>,
+    lost: Option<(u64, u64)>,
+    /// The latest time of a sighting.
+    now: u64,
+}
+
+/// What was seen of a socket, in the order of arrival.
+#[derive(Debug, Default)]
+struct Life {
+    sightings: Vec<Sighting>,
+    closed: Option<u64>,
+}
+
+impl Digest {
+    /// Returns an empty digest.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            settings: *settings,
+            sockets: HashMap::new(),
+            closed: BTreeSet::new(),
+            begun: BTreeSet::new(),
+            described: HashMap::new(),
+            addresses: BTreeMap::new(),
+            interfaces: BTreeMap::new(),
+            lost: None,
+            now: 0,
+        }
+    }
+
+    /// Takes news in.
+    pub fn learn(&mut self, news: &News) {
+        match news {
+            News::Sighting(sighting) => self.see(sighting),
+            News::Described(process) => {
+                let key = (process.id, process.name.clone(), process.user);
+                self.described.insert(key, Arc::clone(process));
+                if self.described.len() > 2 * self.settings.sockets.max(1) {
+                    self.forget_processes();
+                }
+            }
+            News::Address { at, namespace, address } => {
+                self.addresses.insert((*namespace, *address), *at);
+            }
+            News::AddressGone { namespace, address, .. } => {
+                self.addresses.remove(&(*namespace, *address));
+            }
+            News::Interface { interface, namespace } => {
+                self.interfaces.insert(*interface, *namespace);
+            }
+            News::Lost { at, sightings } => {
+                let (latest, sum) = self.lost.unwrap_or_default();
+                self.lost = Some((latest.max(*at), sum.saturating_add(*sightings)));
+            }
+        }
+    }
+
+    /// Returns what is still needed.
+    pub fn news(&mut self) -> Vec<News> {
+        let old = self.now.saturating_sub(self.settings.linger);
+        while self.closed.first().is_some_and(|(at, _)| *at < old) {
+            self.forget_oldest();
+        }
+        self.forget_processes();
+        let interfaces = self.interfaces.iter();
+        let interfaces = interfaces.map(|(&interface, &namespace)| News::Interface { interface, namespace });
+        let addresses = self.addresses.iter();
+        let addresses =
+            addresses.map(|(&(namespace, address), &at)| News::Address { at, namespace, address });
+        let lost = self.lost.map(|(at, sightings)| News::Lost { at, sightings });
+        let mut sightings: Vec<&Sighting> = self.sockets.values().flat_map(|life| &life.sightings).collect();
+        sightings.sort_by_key(|sighting| (sighting.at, sighting.socket));
+        let sightings = sightings.into_iter().cloned().map(News::Sighting);
+        let mut described: Vec<_> = self.described.values().collect();
+        described.sort_by_key(|process| process.id);
+        let described = described.into_iter().cloned().map(News::Described);
+        interfaces.chain(addresses).chain(lost).chain(sightings).chain(described).collect()
+    }
+
+    fn see(&mut self, sighting: &Sighting) {
+        self.now = self.now.max(sighting.at);
+        let life = self.sockets.entry(sighting.socket).or_insert_with(|| {
+            self.begun.insert((sighting.at, sighting.socket));
+            Life::default()
+        });
+        if sighting.cause == Cause::Closed && life.closed.is_none() {
+            life.closed = Some(sighting.at);
+            self.closed.insert((sighting.at, sighting.socket));
+        }
+        let is_same = |known: &Sighting| {
+            known.process == sighting.process
+                && known.cause == sighting.cause
+                && (known.local, known.remote) == (sighting.local, sighting.remote)
+        };
+        if !life.sightings.iter().any(is_same) {
+            if life.sightings.len() >= MOST_SIGHTINGS {
+                life.sightings.remove(1);
+            }
+            life.sightings.push(sighting.clone());
+        }
+        if self.sockets.len() > self.settings.sockets.max(1) {
+            self.forget_oldest();
+        }
+    }
+
+    /// Forgets the socket that was closed first, or if none is, the one seen first.
+    fn forget_oldest(&mut self) {
+        let Some(&(_, socket)) = self.closed.first().or_else(|| self.begun.first()) else { return };
+        let Some(life) = self.sockets.remove(&socket) else { return };
+        if let Some(at) = life.closed {
+            self.closed.remove(&(at, socket));
+        }
+        if let Some(first) = life.sightings.first() {
+            self.begun.remove(&(first.at, socket));
+        }
+    }
+
+    /// Forgets processes without a socket.
+    fn forget_processes(&mut self) {
+        let sightings = self.sockets.values().flat_map(|life| &life.sightings);
+        let holders: BTreeSet<ProcessId> =
+            sightings.filter_map(|sighting| sighting.process.as_ref()).map(|process| process.id).collect();
+        self.described.retain(|(id, ..), _| holders.contains(id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use weir_packet::Endpoint;
+
+    use super::*;
+    use crate::SocketKind;
+
+    fn process(number: u32, name: &str) -> Arc<Process> {
+        Arc::new(Process {
+            id: ProcessId { number, started: 1 },
+            parent: 0,
+            user: 33,
+            name: name.to_owned(),
+            program: None,
+            arguments: None,
+            cgroup: None,
+            container: None,
+            unit: None,
+        })
+    }
+
+    fn sighting(at: u64, socket: u64, cause: Cause, process: Option<Arc<Process>>) -> News {
+        let local = Endpoint { address: Ipv4Addr::LOCALHOST.into(), port: 80 };
+        let (namespace, kind, protocol, remote) = (1, SocketKind::Stream, 6, None);
+        News::Sighting(Sighting { at, socket, namespace, kind, protocol, local, remote, cause, process })
+    }
+
+    fn digest(sockets: usize, news: &[News]) -> Vec<News> {
+        let mut digest = Digest::new(&Settings { sockets, linger: 100 });
+        news.iter().for_each(|news| digest.learn(news));
+        digest.news()
+    }
+
+    #[test]
+    fn what_is_over_or_said_again_is_left_out() {
+        let (address, gone) = (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::BROADCAST.into());
+        let nginx = process(4711, "nginx");
+        let described = Arc::new(Process { program: Some("/usr/sbin/nginx".to_owned()), ..(*nginx).clone() });
+        let news = [
+            sighting(10, 1, Cause::Created, Some(Arc::clone(&nginx))),
+            News::Address { at: 1, namespace: 1, address },
+            News::Address { at: 1, namespace: 1, address: gone },
+            News::AddressGone { at: 2, namespace: 1, address: gone },
+            sighting(11, 2, Cause::Created, Some(process(812, "curl"))),
+            News::Described(process(812, "curl")),
+            News::Described(Arc::clone(&described)),
+            sighting(12, 1, Cause::Sent, Some(Arc::clone(&nginx))),
+            sighting(13, 1, Cause::Sent, Some(Arc::clone(&nginx))),
+            sighting(14, 2, Cause::Closed, None),
+            News::Interface { interface: 0, namespace: 1 },
+            News::Lost { at: 5, sightings: 2 },
+            News::Lost { at: 7, sightings: 3 },
+        ];
+        let needed = [
+            News::Interface { interface: 0, namespace: 1 },
+            News::Address { at: 1, namespace: 1, address },
+            News::Lost { at: 7, sightings: 5 },
+            news[0].clone(),
+            news[7].clone(),
+        ];
+        let (closed, of_curl) = ([news[4].clone(), news[9].clone()], news[5].clone());
+        let all = digest(10, &news);
+        // Who reads packets of the closed socket, which come late, still needs it.
+        assert!(closed.iter().chain([&of_curl]).all(|news| all.contains(news)), "{all:?}");
+        assert_eq!(all.len(), needed.len() + 4);
+        let later = [&news[..], &[sighting(200, 1, Cause::Sent, None)]].concat();
+        let last = [later[13].clone(), News::Described(described)];
+        assert_eq!(digest(10, &later), [&needed[..], &last].concat());
+    }
+
+    #[test]
+    fn closed_sockets_make_room_first_and_one_that_goes_on_stays_short() {
+        let made: Vec<News> = (0..4).map(|socket| sighting(socket, socket, Cause::Created, None)).collect();
+        let closed = sighting(2, 2, Cause::Closed, None);
+        let news = [&made[..3], &[closed], &made[3..]].concat();
+        assert_eq!(digest(3, &news), [made[0].clone(), made[1].clone(), made[3].clone()]);
+        assert_eq!(digest(3, &made), made[1..], "the oldest goes if none is closed");
+        let many: Vec<News> =
+            (0..99).map(|at| sighting(at.into(), 1, Cause::Sent, Some(process(at, "dig")))).collect();
+        let kept = digest(3, &many);
+        assert_eq!(kept.len(), MOST_SIGHTINGS);
+        assert_eq!((&kept[0], &kept[MOST_SIGHTINGS - 1]), (&many[0], &many[98]));
+    }
+}
