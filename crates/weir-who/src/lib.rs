@@ -25,7 +25,7 @@ mod wire;
 pub use self::counts::Counts;
 pub use self::digest::Digest;
 pub use self::news::News;
-pub use self::owner::{Certainty, Owner};
+pub use self::owner::{Certainty, Owner, Processes};
 pub use self::packet::{Question, Side};
 pub use self::process::{Container, Process, ProcessId};
 pub use self::register::Register;
