@@ -193,14 +193,13 @@ pub struct WhoBlock<'a> {
 impl<'a> WhoBlock<'a> {
     /// Appends the block. `None`: it would be too long, and `out` is unchanged.
     pub fn append_to(&self, out: &mut Vec<u8>) -> Option<()> {
-        append_block(out, WHO, &self.body(ByteOrder::NATIVE)?)
+        append_block(out, WHO, &self.body()?)
     }
 
-    /// Returns the body of the block, without padding. `None`: it would be too long.
-    pub(crate) fn body(&self, order: ByteOrder) -> Option<Vec<u8>> {
+    /// Returns the body of the block, in native byte order and without padding. `None`: it would be too long.
+    pub fn body(&self) -> Option<Vec<u8>> {
         let length = u32::try_from(self.news.len()).ok()?;
-        let length = order.u32(length.to_ne_bytes()).to_ne_bytes();
-        Some([&WHO_MAGIC[..], &self.boot, &length, self.news].concat())
+        Some([&WHO_MAGIC[..], &self.boot, &length.to_ne_bytes(), self.news].concat())
     }
 
     /// Reads the body of a block of type [`WHO`], in native byte order. `None`: it is of somebody else, of another version, or

@@ -20,6 +20,7 @@ mod process;
 mod register;
 mod settings;
 mod sighting;
+mod whose;
 mod wire;
 
 pub use self::counts::Counts;
@@ -31,4 +32,5 @@ pub use self::process::{Container, Process, ProcessId};
 pub use self::register::Register;
 pub use self::settings::Settings;
 pub use self::sighting::{Cause, Sighting, SocketKind};
+pub use self::whose::Whose;
 pub use self::wire::{WireError, decode, encode};

@@ -80,6 +80,7 @@ pub mod reader;
 #[cfg(feature = "live")]
 pub mod send;
 pub mod stats;
+pub mod who;
 pub mod writer;
 
 /// Replacing the filter of a running capture, or the members of its sets, from any thread.

@@ -16,7 +16,7 @@ pub fn to_native(kind: u32, body: &[u8], order: ByteOrder) -> Option<Cow<'_, [u8
     match kind {
         pcapng::NAME_RESOLUTION => names(body, order, &mut out)?,
         pcapng::DECRYPTION_SECRETS => secrets(body, order, &mut out)?,
-        pcapng::WHO => out = WhoBlock::read_in(order, body)?.body(ByteOrder::NATIVE)?,
+        pcapng::WHO => out = WhoBlock::read_in(order, body)?.body()?,
         _ => return None,
     }
     Some(Cow::Owned(out))

@@ -40,7 +40,8 @@ pub enum Item<'a> {
     Interface(u32),
     /// The counters of an interface.
     Statistics(InterfaceStatistics),
-    /// Any other pcapng block, such as name resolution or decryption secrets, in native byte order. From a file in the
+    /// Any other pcapng block, such as name resolution or decryption secrets, in native byte order; in one about sockets
+    /// ([`who`](crate::who)), interfaces are numbered as here. From a file in the
     /// other byte order, blocks of unknown structure are skipped with a warning.
     Block {
         /// Block type.

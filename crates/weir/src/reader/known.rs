@@ -1,13 +1,14 @@
 //! What a file has said about itself so far.
 
-use weir_savefile::ByteOrder;
+use std::borrow::Cow;
+
 use weir_savefile::decode::{self, Doubt, Fault, Found, Header, TimeUnit};
 use weir_savefile::pcap::Resolution;
 use weir_savefile::{options, pcapng};
 
 use super::Seen;
 use super::error::{Oddity, Warning};
-use crate::FileInterface;
+use crate::{FileInterface, who};
 
 /// A section of a pcapng file, written by one run of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,8 +82,10 @@ pub(super) struct Known {
     pub(super) warnings: Vec<Warning>,
     /// The first skipped block, its position, and the number of skipped blocks.
     pub(super) left_out: Option<(Fault, u64, u64)>,
-    /// The last block in the other byte order, converted to native order.
+    /// The last block in the other byte order, converted to native order, or with other numbers of interfaces.
     pub(super) turned: Vec<u8>,
+    /// Number of interfaces in earlier sections.
+    base: u32,
 }
 
 /// Properties of an interface that [`FileInterface`] lacks.
@@ -107,6 +110,7 @@ impl Known {
                 (doubt, None)
             }
             Found::Section(section, more, doubt) => {
+                self.base = self.count();
                 self.sections.push(own(section, more));
                 (doubt, None)
             }
@@ -118,16 +122,18 @@ impl Known {
             Found::Statistics(statistics, doubt) => {
                 (doubt, Some(Seen::Statistics(Box::new(InterfaceStatistics::of(statistics)))))
             }
-            Found::Block { kind, body, order: ByteOrder::NATIVE } => {
-                (None, Some(Seen::Block { kind, body: Some(body) }))
-            }
-            Found::Block { kind, body, order } => match decode::to_native(kind, &bytes[body], order) {
-                Some(turned) => {
-                    self.turned = turned.into_owned();
-                    (None, Some(Seen::Block { kind, body: None }))
+            Found::Block { kind, body, order } => {
+                match decode::to_native(kind, &bytes[body.clone()], order) {
+                    Some(native) => match (self.renumbered(kind, &native), native) {
+                        (None, Cow::Borrowed(_)) => (None, Some(Seen::Block { kind, body: Some(body) })),
+                        (turned, native) => {
+                            self.turned = turned.unwrap_or_else(|| native.into_owned());
+                            (None, Some(Seen::Block { kind, body: None }))
+                        }
+                    },
+                    None => (Some(Doubt::Foreign { kind, order }), None),
                 }
-                None => (Some(Doubt::Foreign { kind, order }), None),
-            },
+            }
             Found::Damaged(fault) => {
                 self.warn(Oddity::LeftOut(fault), position);
                 let (_, _, blocks) = self.left_out.get_or_insert((fault, position, 0));
@@ -139,6 +145,12 @@ impl Known {
             self.warn(Oddity::Doubt(doubt), position);
         }
         seen
+    }
+
+    /// Returns the body of a block with interfaces numbered over all sections; `None`: it is the same.
+    fn renumbered(&self, kind: u32, body: &[u8]) -> Option<Vec<u8>> {
+        let base = Some(self.base).filter(|base| *base > 0)?;
+        who::renumbered(kind, body, |number| number.checked_add(base))
     }
 
     /// Adds the single, unnamed interface of a pcap file.

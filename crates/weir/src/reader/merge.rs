@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::time::Duration;
 
 use super::sums::Sums;
 use super::{FileLane, Item, ReadError, Reader, Seen};
-use crate::{FileInterface, Packet};
+use crate::{FileInterface, Packet, who};
 use weir_savefile::decode::PacketAt;
 
 /// Maximum memory for packets held back for sorting, in bytes: [`Merge::window`].
@@ -35,6 +36,8 @@ pub struct Merge {
     window: u64,
     held: Held,
     sums: Sums,
+    /// The last block, with other numbers of interfaces.
+    renumbered: Vec<u8>,
     /// The latest timestamp read, and the latest one returned.
     newest: u64,
     last: u64,
@@ -82,6 +85,7 @@ impl Merge {
             window: 0,
             held: Held::default(),
             sums: Sums::default(),
+            renumbered: Vec::new(),
             newest: 0,
             last: 0,
             late: 0,
@@ -173,7 +177,7 @@ impl Merge {
                         return Ok(Some(Item::Statistics(self.sums.told(index, *statistics, all_known))));
                     }
                     Some(Seen::Block { kind, body }) => {
-                        return Ok(Some(self.inputs[index].reader.block(kind, body)));
+                        return Ok(Some(self.block(index, kind, body)));
                     }
                 }
                 continue;
@@ -199,6 +203,19 @@ impl Merge {
             return Ok(self.sums.close().map(Item::Statistics));
         }
         Ok(self.release())
+    }
+
+    /// Returns the block that an input has found last.
+    fn block(&mut self, index: usize, kind: u32, body: Option<Range<usize>>) -> Item<'_> {
+        let Input { reader, numbers, .. } = &self.inputs[index];
+        let body = reader.body(body);
+        match who::renumbered(kind, body, |number| numbers.get(number as usize).copied()) {
+            Some(renumbered) => {
+                self.renumbered = renumbered;
+                Item::Block { kind, body: &self.renumbered }
+            }
+            None => Item::Block { kind, body },
+        }
     }
 
     /// Returns the input with the earliest packet.

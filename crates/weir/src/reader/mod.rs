@@ -386,7 +386,7 @@ impl Reader {
                 Item::Interface(self.named - 1)
             }
             Seen::Statistics(statistics) => Item::Statistics(*statistics),
-            Seen::Block { kind, body } => self.block(kind, body),
+            Seen::Block { kind, body } => Item::Block { kind, body: self.body(body) },
             Seen::Pause => Item::Pause,
         }))
     }
@@ -651,13 +651,12 @@ impl Reader {
         }
     }
 
-    /// Returns the block found last.
-    fn block(&self, kind: u32, body: Option<Range<usize>>) -> Item<'_> {
-        let body = match body {
+    /// Returns the body of the block found last.
+    fn body(&self, body: Option<Range<usize>>) -> &[u8] {
+        match body {
             Some(body) => &self.window.since(self.place)[body],
             None => &self.known.turned,
-        };
-        Item::Block { kind, body }
+        }
     }
 
     /// Returns the packet found last.

@@ -33,6 +33,8 @@ pub(super) struct OutFile {
     pub(super) created: bool,
     /// Bytes accepted so far, before compression.
     pub(super) bytes: u64,
+    /// How many of them say again what earlier files say.
+    pub(super) repeated: u64,
     pub(super) packets: u64,
     /// Packets accepted so far, by interface and queue.
     pub(super) queues: Counted,
@@ -51,6 +53,7 @@ impl OutFile {
             is_resting: false,
             created,
             bytes: 0,
+            repeated: 0,
             packets: 0,
             queues: Counted::new(),
             described: 0,
@@ -69,7 +72,7 @@ impl OutFile {
     pub(super) fn empty(&mut self) -> io::Result<bool> {
         let emptied = self.output.empty()?;
         if emptied {
-            (self.bytes, self.packets) = (0, 0);
+            (self.bytes, self.repeated, self.packets) = (0, 0, 0);
             self.queues.clear();
         }
         Ok(emptied)

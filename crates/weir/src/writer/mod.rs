@@ -23,6 +23,7 @@
 //! - `rest`: files that are closed temporarily; `resume_point`: what they need to go on.
 //! - `ring`: deletes the oldest files; `template`: finds the files of earlier runs that belong to the ring.
 //! - `compressed`: compresses requests into frames, in threads of its own; `frame`: a single frame.
+//! - `who`: lives of sockets, from which readers find out whose packets are.
 //! - `disk`: a regular file, with several writes in flight. `stream`: anything else, such as a pipe; one write at a
 //!   time.
 //!
@@ -60,6 +61,7 @@ mod stream;
 pub(crate) mod template;
 #[cfg(test)]
 mod tests;
+mod who;
 mod write_request;
 
 use std::collections::BTreeMap;
@@ -79,6 +81,7 @@ use self::limits::Clock;
 pub use self::options::{Rotation, WriterOptions};
 use self::outage::Outages;
 pub use self::queue::DiskQueue;
+use self::who::Who;
 use self::write_request::{Data, Outcome, WriteRequest};
 pub use crate::format::Format;
 use crate::{CaptureStats, FileInterface, codec};
@@ -195,6 +198,8 @@ pub struct Writer {
     /// Packets with a timestamp too late for the format.
     too_late: u64,
     outages: Outages,
+    /// `None`: nothing was told of sockets.
+    who: Option<Box<Who>>,
     /// The error that every call returns after a failure.
     failed: Option<WriteError>,
 }
@@ -255,6 +260,7 @@ impl Writer {
             cut_simple: false,
             too_late: 0,
             outages: Outages::default(),
+            who: None,
             failed: None,
         };
         if writer.file.is_some() {

@@ -16,7 +16,8 @@ use crate::reader::Section;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rotation {
-    /// A file ends with the packet that brings it to this many bytes before compression. Closing statistics may follow.
+    /// A file ends with the packet that brings it to this many bytes before compression. Closing statistics may follow,
+    /// and what earlier files say of sockets ([`Writer::who`](super::Writer::who)) comes on top.
     pub size: Option<u64>,
     /// A file ends with this many packets.
     pub packets: Option<u64>,

@@ -217,6 +217,8 @@ impl Writer {
         let Some(lost) = self.file.as_mut().and_then(OutFile::recover) else { return false };
         lost.into_iter()
             .for_each(|((interface, queue), packets)| self.outages.lose(interface, queue, packets));
+        // News may have been among what is gone.
+        self.who.iter_mut().for_each(|who| who.is_behind = true);
         self.outages.open();
         true
     }

@@ -107,7 +107,7 @@ impl Writer {
                 return self.begin_again(interfaces);
             }
         }
-        self.outages = Outages::default();
+        (self.outages, self.who) = (Outages::default(), None);
         self.batch = WriteRequest::default();
         self.interfaces = interfaces.to_vec();
         (self.counts, self.base, self.began) = (None, Counts::default(), None);
@@ -118,7 +118,10 @@ impl Writer {
 
     #[inline]
     pub(super) fn room(&self) -> Room {
-        let (bytes, packets) = self.file.as_ref().map_or((0, 0), |file| (file.bytes, file.packets));
+        let (bytes, packets) = self
+            .file
+            .as_ref()
+            .map_or((0, 0), |file| (file.bytes.saturating_sub(file.repeated), file.packets));
         Room::new(&self.options.rotation, bytes, packets)
     }
 
@@ -161,7 +164,8 @@ impl Writer {
         if let Some(file) = &mut self.file {
             file.described = self.interfaces.len();
         }
-        self.put(Data::Bytes(start).into())
+        self.put(Data::Bytes(start).into())?;
+        self.put_digest()
     }
 
     /// Ends the current file if it is full, and all losses known so far are told: otherwise it may be the last, which tells of
@@ -181,6 +185,7 @@ impl Writer {
         if self.file.is_none() {
             return Ok(());
         }
+        self.catch_up()?;
         self.put_statistics(occasion, now())?;
         self.wake()?;
         let closed = self.file.as_mut().map_or(Ok(()), |file| file.output.close());
