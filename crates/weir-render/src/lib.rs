@@ -35,7 +35,7 @@
 //! - `lines`, `clock`, `naming`: lines, their timestamps, and the names in them.
 //! - `objects`, `details`: objects, and what they say of payloads.
 //! - `flows`: flows as lines and objects.
-//! - `ruling`: what rules decide about a packet.
+//! - `ruling`: what rules decide about a packet. `owners`: whose it is.
 //! - `beneath`: the interfaces that one of a file stands for.
 //! - `units`: numbers as people read them; `quantities`: with their unit, as people write them.
 //! - `harmless`, `json`: text from others, safe to print on a terminal.
@@ -54,12 +54,14 @@ pub mod json;
 mod lines;
 mod naming;
 mod objects;
+mod owners;
 pub mod quantities;
 mod ruling;
 pub mod units;
 
 use std::io;
 
+use weir::who::Whose;
 use weir::{FileInterface, Packet};
 use weir_dissect::Names;
 
@@ -68,6 +70,7 @@ pub use self::harmless::{harmless, is_order, visible};
 pub use self::lines::{Below, Column, Lines};
 pub use self::naming::{Directory, Naming};
 pub use self::objects::{Objects, time as rfc3339};
+pub use self::owners::{OwnersComment, OwnersLine};
 pub use self::ruling::Ruling;
 
 /// Turns packets into text.
@@ -119,6 +122,14 @@ impl Text {
         match self {
             Self::Lines(lines) => lines.judged(ruling),
             Self::Objects(objects) => objects.judged(ruling),
+        }
+    }
+
+    /// Adds whose the next packet is.
+    pub fn owned(&mut self, whose: &Whose) {
+        match self {
+            Self::Lines(lines) => lines.owned(whose),
+            Self::Objects(objects) => objects.owned(whose),
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
+use weir::who::Whose;
 use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Dump, Resolve};
 
 use crate::clock::Clock;
 use crate::harmless::harmless;
-use crate::{Naming, Printed, Ready, Ruling, units};
+use crate::{Naming, OwnersLine, Printed, Ready, Ruling, units};
 
 /// The dump below a line: its format, and whether it includes the link-layer header.
 pub type Below = Option<(Dump, bool)>;
@@ -38,13 +39,14 @@ pub struct Lines {
     naming: Option<Naming>,
     /// Of the next packet.
     ruling: Option<Ruling>,
+    whose: Option<Whose>,
 }
 
 impl Lines {
     /// `numbers`: whether each line begins with the packet's number.
     pub fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool, column: Column) -> Self {
-        let (interfaces, naming, ruling) = (Vec::new(), None, None);
-        Self { clock, dissector, below, numbers, count: 0, column, interfaces, naming, ruling }
+        let (interfaces, naming, ruling, whose) = (Vec::new(), None, None, None);
+        Self { clock, dissector, below, numbers, count: 0, column, interfaces, naming, ruling, whose }
     }
 
     /// Prints names from now on.
@@ -77,6 +79,11 @@ impl Lines {
         self.ruling = Some(ruling.clone());
     }
 
+    /// Adds whose the next packet is.
+    pub(crate) fn owned(&mut self, whose: &Whose) {
+        self.whose = Some(whose.clone());
+    }
+
     /// Appends the line of a packet.
     pub(crate) fn packet(&mut self, packet: &Packet<'_>, text: &mut Vec<u8>) -> io::Result<()> {
         self.count += 1;
@@ -104,6 +111,9 @@ impl Lines {
         let naming = self.naming.as_mut().map(|naming| naming as &mut dyn Resolve);
         let (data, len) = (packet.data, packet.original_len);
         let facts = self.dissector.packet_named(naming, others, *link_type, data, len, text);
+        if let Some(whose) = self.whose.take() {
+            write!(text, "  {}", OwnersLine(&whose))?;
+        }
         if packet.lost_before > 0 {
             write!(text, "  [{} lost before]", packet.lost_before)?;
         }

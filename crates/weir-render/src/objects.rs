@@ -8,11 +8,13 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use weir::who::Whose;
 use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
 use weir_parse::{Found, Reader};
 
 use crate::details::Payload;
+use crate::owners::OwnerObject;
 use crate::{Printed, Ruling, beneath, json};
 
 /// A packet.
@@ -101,6 +103,12 @@ struct Object<'a> {
     /// What else the rules do.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     also: &'a [String],
+    /// Who has sent it, if that is a process of the host that captured it, or may be one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<OwnerObject<'a>>,
+    /// Who gets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receiver: Option<OwnerObject<'a>>,
     #[serde(flatten)]
     payload: Payload<'a>,
     /// The line that `weir read` prints, without the timestamp.
@@ -137,6 +145,7 @@ pub struct Objects {
     interfaces: Vec<Printed>,
     /// Of the next packet.
     ruling: Option<Ruling>,
+    whose: Option<Whose>,
 }
 
 impl Objects {
@@ -144,7 +153,7 @@ impl Objects {
     pub fn new(options: Options) -> Self {
         let dissector = Dissector::new(Options { no_dump: true, ..options });
         let (line, interfaces) = (Vec::new(), Vec::new());
-        Self { dissector, reader: Reader::default(), line, count: 0, interfaces, ruling: None }
+        Self { dissector, reader: Reader::default(), line, count: 0, interfaces, ruling: None, whose: None }
     }
 
     /// Adds an interface.
@@ -156,6 +165,11 @@ impl Objects {
     /// Adds what rules decide about the next packet.
     pub(crate) fn judged(&mut self, ruling: &Ruling) {
         self.ruling = Some(ruling.clone());
+    }
+
+    /// Adds whose the next packet is.
+    pub(crate) fn owned(&mut self, whose: &Whose) {
+        self.whose = Some(whose.clone());
     }
 
     /// Appends the object of a packet.
@@ -185,6 +199,7 @@ impl Objects {
         let ifindex = beneath::index(*link_type, data);
         let ruling = self.ruling.take();
         let ruling = ruling.as_ref();
+        let whose = self.whose.take().unwrap_or_default();
         let object = Object {
             number: self.count,
             time: time(packet.timestamp).filter(|_| !packet.notes.is_timeless()),
@@ -225,6 +240,8 @@ impl Objects {
             capture: ruling.map(|ruling| ruling.capture),
             fate: ruling.map(|ruling| ruling.fate.as_str()),
             also: ruling.map_or(&[], |ruling| &ruling.also),
+            sender: whose.sender.as_ref().map(OwnerObject::new),
+            receiver: whose.receiver.as_ref().map(OwnerObject::new),
             payload: Payload::new(found.as_ref()),
             line: std::str::from_utf8(&self.line).unwrap_or_default(),
         };
