@@ -24,6 +24,7 @@ pub struct Digest {
     described: HashMap<(ProcessId, String, u32), Arc<Process>>,
     addresses: BTreeMap<(u64, IpAddr), u64>,
     interfaces: BTreeMap<u32, u64>,
+    /// Since when, and how many.
     lost: Option<(u64, u64)>,
     /// The latest time of a sighting.
     now: u64,
@@ -73,8 +74,10 @@ impl Digest {
                 self.interfaces.insert(*interface, *namespace);
             }
             News::Lost { at, sightings } => {
-                let (latest, sum) = self.lost.unwrap_or_default();
-                self.lost = Some((latest.max(*at), sum.saturating_add(*sightings)));
+                // They are not older than what was told last.
+                let since = if self.now == 0 { *at } else { self.now.min(*at) };
+                let (first, sum) = self.lost.unwrap_or((since, 0));
+                self.lost = Some((first.min(since), sum.saturating_add(*sightings)));
             }
         }
     }
@@ -98,7 +101,7 @@ impl Digest {
         let mut described: Vec<_> = self.described.values().collect();
         described.sort_by_key(|process| process.id);
         let described = described.into_iter().cloned().map(News::Described);
-        interfaces.chain(addresses).chain(lost).chain(sightings).chain(described).collect()
+        lost.into_iter().chain(interfaces).chain(addresses).chain(sightings).chain(described).collect()
     }
 
     fn see(&mut self, sighting: &Sighting) {
@@ -204,9 +207,9 @@ mod tests {
             News::Lost { at: 7, sightings: 3 },
         ];
         let needed = [
+            News::Lost { at: 5, sightings: 5 },
             News::Interface { interface: 0, namespace: 1 },
             News::Address { at: 1, namespace: 1, address },
-            News::Lost { at: 7, sightings: 5 },
             news[0].clone(),
             news[7].clone(),
         ];

@@ -14,6 +14,7 @@ use super::ruled::Rules;
 use super::split::{self, Split};
 use super::stream::StreamArgs;
 use super::when::{self, When};
+use super::who::WhoArgs;
 use crate::args::ConfineArgs;
 use crate::args::MORE;
 use crate::check::CheckArgs;
@@ -59,6 +60,8 @@ Examples:
   weir read trace.pcapng --rules edge.rules
         Try rules on a file: each line ends with the rule and its decisions, as in [bad: capture, block],
         and a table has packets and bytes by rule. -w FILE writes what they would capture.
+  weir read trace.pcapng --who --process nginx
+        Print whose packets are, and only those of nginx, of a file that was captured with --who.
   weir read trace.pcapng --count
         Print only the number of packets.
   weir read trace.pcapng --check --expect 1000000
@@ -236,6 +239,9 @@ pub(crate) struct ReadArgs {
 
     #[command(flatten)]
     pub(super) rewriting: RewritingArgs,
+
+    #[command(flatten)]
+    pub(super) who: WhoArgs,
 
     #[command(flatten)]
     pub(super) stream: StreamArgs,

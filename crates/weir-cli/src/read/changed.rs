@@ -1,8 +1,10 @@
 //! Packets that are rewritten on their way to a sink.
 
 use weir::reader::InterfaceStatistics;
+use weir::who::Whose;
 use weir::{FileInterface, Packet};
 use weir_render::Ruling;
+use weir_savefile::pcapng::WHO;
 
 use super::note;
 use super::sink::{End, Sink};
@@ -36,12 +38,13 @@ pub(super) struct Changed<'a> {
     notes: Vec<u8>,
 }
 
-/// What was left out as it tells who has sent packets.
+/// What was left out as it tells who has sent packets, or no longer fits them.
 #[derive(Debug, Default)]
 struct Without {
     descriptions: bool,
     comments: bool,
     blocks: bool,
+    sockets: bool,
 }
 
 impl Without {
@@ -50,6 +53,7 @@ impl Without {
             (self.descriptions, "descriptions of interfaces and sections"),
             (self.comments, "comments and other options of packets"),
             (self.blocks, "names, secrets and custom blocks"),
+            (self.sockets, "what is known of sockets, from which owners are found (--who)"),
         ];
         let all: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
         if !all.is_empty() {
@@ -137,6 +141,10 @@ impl Sink for Changed<'_> {
         self.sink.judged(ruling);
     }
 
+    fn owned(&mut self, whose: &Whose) {
+        self.sink.owned(whose);
+    }
+
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
         let place = packet.interface as usize;
         // The sink refuses packets of interfaces that were not described.
@@ -202,6 +210,11 @@ impl Sink for Changed<'_> {
     fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), End> {
         if self.editor.is_anonymous() {
             self.without.blocks = true;
+            return Ok(());
+        }
+        // Sockets have the addresses that packets had.
+        if kind == WHO {
+            self.without.sockets = true;
             return Ok(());
         }
         self.sink.block(kind, body)

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use weir::reader::{self, InterfaceStatistics, Reader, Run};
+use weir::who;
 use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
 use weir::{CaptureStats, Direction, FileInterface, Packet};
+use weir_savefile::pcapng::WHO;
 
 use super::ends::{Cut, Ends};
 use super::input::descriptors;
@@ -487,12 +489,16 @@ impl Sink for Files {
     }
 
     fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), End> {
-        self.unheld.blocks = true;
+        self.unheld.blocks |= kind != WHO;
+        self.unheld.sockets |= kind == WHO;
         if self.outputs.pcap() {
             return Ok(());
         }
         let Some(body) = reader::to_copy(kind, body) else { return Ok(()) };
-        let body = &*body;
+        // Files of a split number interfaces as their packets come.
+        let number = |number| Some(number).filter(|_| self.sorter.is_none());
+        let renumbered = who::renumbered(kind, &body, number);
+        let body = renumbered.as_deref().unwrap_or(&body);
         if self.sorter.is_none() {
             return Ok(self.whole()?.writer.block(kind, body)?);
         }

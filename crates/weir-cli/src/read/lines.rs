@@ -1,6 +1,7 @@
 //! Prints packets, or only their number, to standard output.
 
 use weir::reader::{Reader, Run};
+use weir::who::Whose;
 use weir::{FileInterface, Packet};
 use weir_render::{Ready, Ruling, Text};
 
@@ -29,6 +30,10 @@ impl Sink for Lines {
 
     fn judged(&mut self, ruling: &Ruling) {
         self.text.judged(ruling);
+    }
+
+    fn owned(&mut self, whose: &Whose) {
+        self.text.owned(whose);
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {

@@ -1,7 +1,7 @@
 //! `weir read`: prints capture files as lines or JSON, or writes other capture files.
 //!
 //! ```text
-//! files -> Input (one, or merged by time) -> Choice (-c, --from, --to, -s) -> Ruled (--rules) -> Changed (--map-ip, ...) -> Sink: lines, objects, files, count, check
+//! files -> Input (one, or merged by time) -> Who (--who) -> Choice (-c, --from, --to, -s) -> Ruled (--rules) -> Changed (--map-ip, ...) -> Sink: lines, objects, files, count, check
 //! ```
 
 mod args;
@@ -24,6 +24,7 @@ mod split;
 mod stream;
 mod unheld;
 pub(crate) mod when;
+mod who;
 
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,7 @@ pub(crate) use self::progress::Progress;
 use self::ruled::{Ruled, Rules};
 use self::sink::Sink;
 use self::stream::Stream;
+use self::who::Who;
 use crate::failure::Failure;
 use crate::rewriting::Editor;
 use crate::rules::RuleNames;
@@ -131,7 +133,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let split = args.split.map(|split| (split, args.max_files));
         let files = Files::new(path.clone(), options, args.resolution(), split, hope);
         let sorting = args.sort() == Sort::Looked && reading.input.is_by_queue();
-        let cut = Cut { filter: has_code, time: args.from.is_some() || args.to.is_some() };
+        let cut =
+            Cut { filter: has_code || args.who.selects(), time: args.from.is_some() || args.to.is_some() };
         let mut files = files.eager(args.packet_buffered).sorting(sorting).cut(cut);
         let result = steps.through(described, &mut files, |sink| pass(&mut reading, sink));
         let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.line.quick);
@@ -153,6 +156,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     } else {
         steps.through(false, &mut Count::default(), |sink| pass(&mut reading, sink))
     };
+    reading.who.iter().for_each(Who::say);
     // What was hoped for has come true: packets out of order are none of those chosen.
     let is_in_order = is_hoping && reading.sort == Sort::Never;
     say_odd(&reading.input, if is_in_order { Sort::Never } else { args.sort() });

@@ -6,6 +6,7 @@ use weir::reader::{Item, ReadError, ReadReason};
 use super::choice::{Choice, Verdict};
 use super::input::{Input, Sort};
 use super::sink::{End, Sink};
+use super::who::Who;
 use super::{Progress, ReadArgs, failure};
 use crate::failure::Failure;
 
@@ -18,6 +19,8 @@ pub(super) struct Pass<'a> {
     progress: Progress,
     /// How the input is sorted.
     pub(super) sort: Sort,
+    /// `None`: nobody asks whose packets are.
+    pub(super) who: Option<Who<'a>>,
 }
 
 impl<'a> Pass<'a> {
@@ -28,13 +31,22 @@ impl<'a> Pass<'a> {
     ) -> Result<Self, Failure> {
         let input = Input::open_until_signal(&args.files(), sort, filter)?;
         let progress = Progress::new(input.meters(), input.size(), args.prints());
-        Ok(Self { filter, progress, sort, ..Self::of(args, input) })
+        let who = Who::open(args, sort, filter)?;
+        Ok(Self { filter, progress, sort, who, ..Self::of(args, input) })
     }
 
     /// Reads `input`, which has its filter already.
     pub(super) fn of(args: &'a ReadArgs, input: Input) -> Self {
         let choice = Choice::new(args.limits(), input.meters());
-        Self { args, filter: None, input, choice, progress: Progress::default(), sort: args.sort() }
+        Self {
+            args,
+            filter: None,
+            input,
+            choice,
+            progress: Progress::default(),
+            sort: args.sort(),
+            who: None,
+        }
     }
 
     /// Starts over, sorting this time.
@@ -70,7 +82,7 @@ pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failu
 
 /// Reads to the end, and adds the damage that was found.
 fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink, damage: &mut Vec<ReadError>) -> Result<(), End> {
-    let Pass { args, input, choice, .. } = pass;
+    let Pass { args, input, choice, who, .. } = pass;
     // Whether runs can be copied unchanged: nothing is left out but what the reader itself filters.
     let mut runs = false;
     let mut told = Vec::new();
@@ -79,14 +91,22 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink, damage: &mut Vec<ReadError>) -
             sink.run(&run)?;
         }
         let described = match input.next() {
-            Ok(Some(Item::Packet(packet))) => {
+            Ok(Some(Item::Packet(mut packet))) => {
+                let owned = match who {
+                    None => None,
+                    Some(who) => match who.judge(&mut packet) {
+                        Some(whose) => Some((who, whose)),
+                        None => continue,
+                    },
+                };
                 let (interface, lost) = (packet.interface, packet.lost_before);
+                let mut give = |packet| match owned {
+                    None => sink.packet(packet),
+                    Some((who, whose)) => who.give(&whose, packet, sink),
+                };
                 match choice.judge(packet) {
-                    Verdict::Take(packet) => sink.packet(&packet)?,
-                    Verdict::Last(packet) => {
-                        sink.packet(&packet)?;
-                        return Ok(());
-                    }
+                    Verdict::Take(packet) => give(&packet)?,
+                    Verdict::Last(packet) => return give(&packet),
                     Verdict::Leave => sink.left(interface, lost),
                 }
                 None
@@ -97,6 +117,7 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink, damage: &mut Vec<ReadError>) -
                 None
             }
             Ok(Some(Item::Block { kind, body })) => {
+                who.iter_mut().for_each(|who| who.block(kind, body));
                 sink.block(kind, body)?;
                 None
             }
@@ -121,10 +142,14 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink, damage: &mut Vec<ReadError>) -
                 None
             }
         };
-        if let Some(interface) = described.and_then(|number| input.interfaces().get(number as usize)) {
+        let described = described.and_then(|number| Some((number, input.interfaces().get(number as usize)?)));
+        if let Some((number, interface)) = described {
+            who.iter_mut().for_each(|who| who.interface(number, interface));
             sink.comments(&input.later_comments(&mut told));
             sink.interface(&choice.described(interface), input.fine())?;
-            runs = choice.takes_whole() && input.one().is_some_and(|reader| sink.takes_runs(reader));
+            runs = choice.takes_whole()
+                && who.is_none()
+                && input.one().is_some_and(|reader| sink.takes_runs(reader));
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir::filter::{FileFilter, Matcher};
 use weir::reader::InterfaceStatistics;
+use weir::who::Whose;
 use weir::{Direction, FileInterface, Packet};
 use weir_filter::interpret::{Metadata, Packet as PacketView};
 use weir_render::{Ruling, harmless};
@@ -155,6 +156,10 @@ impl Sink for Ruled<'_> {
 
     fn comments(&mut self, list: &[u8]) {
         self.sink.comments(list);
+    }
+
+    fn owned(&mut self, whose: &Whose) {
+        self.sink.owned(whose);
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {

@@ -3,6 +3,7 @@
 use std::io;
 
 use weir::reader::{InterfaceStatistics, Reader, Run};
+use weir::who::Whose;
 use weir::writer::WriteError;
 use weir::{FileInterface, Packet};
 use weir_render::Ruling;
@@ -17,6 +18,8 @@ pub(crate) trait Sink {
     fn comments(&mut self, _list: &[u8]) {}
     /// Is told what rules decide about the next packet.
     fn judged(&mut self, _ruling: &Ruling) {}
+    /// Is told whose the next packet is.
+    fn owned(&mut self, _whose: &Whose) {}
     /// Adds a packet.
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End>;
     /// Is told of a packet that is left out because of its time, with the number of its interface and the losses before it.

@@ -14,6 +14,7 @@ pub(super) struct Unheld {
     pub(super) notes: bool,
     pub(super) statistics: bool,
     pub(super) blocks: bool,
+    pub(super) sockets: bool,
 }
 
 impl Unheld {
@@ -33,6 +34,7 @@ impl Unheld {
             (self.notes, "other packet options"),
             (self.statistics, "statistics"),
             (self.blocks, "names and secrets"),
+            (self.sockets, "owners"),
         ];
         let missing: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
         if !missing.is_empty() {

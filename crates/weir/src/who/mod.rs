@@ -33,8 +33,7 @@ pub use weir_who::{
     SocketKind, Whose,
 };
 
-pub use self::owners::Owners;
-pub(crate) use self::owners::renumbered;
+pub use self::owners::{Owners, outbound, renumbered};
 
 /// Returns which run of the system this is (`/proc/sys/kernel/random/boot_id`); zeros if it cannot be read. The numbers of
 /// sockets and processes are only told from each other within one.

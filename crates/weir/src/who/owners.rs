@@ -105,7 +105,7 @@ impl Owners {
 }
 
 /// Returns whether this host has sent a packet or received it; `None`: nothing says.
-pub(crate) fn outbound(packet: &Packet<'_>) -> Option<bool> {
+pub fn outbound(packet: &Packet<'_>) -> Option<bool> {
     match packet.direction {
         Some(Direction::Out) => Some(true),
         Some(Direction::In) => Some(false),
@@ -115,7 +115,7 @@ pub(crate) fn outbound(packet: &Packet<'_>) -> Option<bool> {
 
 /// Returns the body of a block about sockets with other numbers of interfaces; those that get none are left out. `None`: the
 /// block is not about sockets, is damaged, or says nothing of interfaces whose numbers change.
-pub(crate) fn renumbered(kind: u32, body: &[u8], number: impl Fn(u32) -> Option<u32>) -> Option<Vec<u8>> {
+pub fn renumbered(kind: u32, body: &[u8], number: impl Fn(u32) -> Option<u32>) -> Option<Vec<u8>> {
     let block = WhoBlock::read(body).filter(|_| kind == WHO)?;
     let mut news = decode(block.news).ok()?;
     let mut changes = false;

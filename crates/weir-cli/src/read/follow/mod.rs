@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir::filter::FileFilter;
 use weir::reader::{ReadReason, Reader};
+use weir::who::Whose;
 use weir::{FileInterface, Packet};
 
 use self::names::newest_of_ring;
@@ -15,6 +16,7 @@ use self::watch::Watch;
 use super::input::Input;
 use super::pass::{Pass, pass};
 use super::sink::{End, Sink};
+use super::who::Who;
 use super::{ReadArgs, failure};
 use crate::failure::Failure;
 
@@ -30,6 +32,7 @@ pub(super) fn run(
     let mut sink = Continued { sink, known: Vec::new(), numbers: Vec::new(), overwritten: false };
     let mut path = if path.exists() { path.to_owned() } else { newest_of_ring(path) };
     let (mut choice, mut opened) = (None, Some(opened));
+    let mut who = Who::open(args, args.sort(), filter)?;
     let mut before: Option<Arc<Mutex<Watch>>> = None;
     loop {
         let watch = Arc::new(Mutex::new(Watch::new(&path)));
@@ -55,6 +58,7 @@ pub(super) fn run(
         opened.take().map_or(Ok(()), |opened| opened())?;
         let mut reading = Pass::of(args, Input::One(Box::new(reader)));
         reading.choice = choice.unwrap_or(reading.choice);
+        reading.who = who.take();
         sink.numbers.clear();
         sink.overwritten = false;
         let result = pass(&mut reading, &mut sink);
@@ -71,6 +75,8 @@ pub(super) fn run(
             failure.report();
         }
         choice = Some(reading.choice);
+        who = reading.who;
+        who.iter_mut().for_each(Who::next_file);
         before = Some(watch);
     }
 }
@@ -100,6 +106,10 @@ impl Sink for Continued<'_> {
         }
         self.numbers.push(number(same.unwrap_or(self.known.len() - 1)));
         Ok(())
+    }
+
+    fn owned(&mut self, whose: &Whose) {
+        self.sink.owned(whose);
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {

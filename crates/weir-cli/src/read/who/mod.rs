@@ -1,0 +1,211 @@
+//! `--who`: joins packets with what their file keeps of sockets.
+//!
+//! Packets may be in a file before what is known of their sockets, so a second input, the scout, reads the same files ahead. It is
+//! opened like the first, so that both number interfaces alike.
+
+mod args;
+
+use std::path::{Path, PathBuf};
+
+use weir::filter::FileFilter;
+use weir::reader::Item;
+use weir::who::{Owners, Whose, outbound};
+use weir::{FileInterface, Packet};
+use weir_render::OwnersComment;
+
+pub(crate) use self::args::WhoArgs;
+use super::input::{Input, Sort};
+use super::sink::{End, Sink};
+use super::{ReadArgs, note};
+use crate::failure::Failure;
+use crate::{style, units};
+
+/// How far the scout is ahead, in nanoseconds: a capture writes what it hears of sockets at least once a second, and a queue may
+/// be ahead of others by as much.
+const AHEAD: u64 = 5_000_000_000;
+
+/// Whose packets are.
+#[derive(Debug)]
+pub(super) struct Who<'a> {
+    args: &'a WhoArgs,
+    writes: bool,
+    owners: Owners,
+    /// `None`: what is read cannot be read twice.
+    scout: Option<Scout>,
+    name: String,
+    /// It was told that nothing is known of sockets.
+    warned: bool,
+    interfaces: Vec<Interface>,
+    with_process: Vec<u8>,
+    with_comment: Vec<u8>,
+}
+
+/// An interface, by number.
+#[derive(Debug, Default)]
+struct Interface {
+    link_type: u16,
+    /// Losses before packets that were left out.
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct Scout {
+    input: Input,
+    /// The latest packet so far, in nanoseconds since the Unix epoch.
+    latest: u64,
+    is_over: bool,
+}
+
+impl<'a> Who<'a> {
+    /// `None`: owners are not wanted. `sort` and `filter`: those of the input.
+    pub(super) fn open(
+        args: &'a ReadArgs,
+        sort: Sort,
+        filter: Option<&FileFilter>,
+    ) -> Result<Option<Self>, Failure> {
+        if !args.who.is_on() {
+            return Ok(None);
+        }
+        let files = args.files();
+        let is_regular =
+            |path: &PathBuf| path != Path::new("-") && path.metadata().is_ok_and(|data| data.is_file());
+        let is_twice = !args.follow && files.iter().all(is_regular);
+        let scout = if is_twice { Some(Scout::open(&files, sort, filter)?) } else { None };
+        let name = match &files[..] {
+            [file] => style::visible(&file.display().to_string()),
+            files => format!("{} files", files.len()),
+        };
+        let (owners, interfaces) = (Owners::default(), Vec::new());
+        let (with_process, with_comment) = (Vec::new(), Vec::new());
+        let (args, writes) = (&args.who, args.write.is_some());
+        let warned = false;
+        let mut who =
+            Self { args, writes, owners, scout, name, warned, interfaces, with_process, with_comment };
+        if let Some(scout) = &mut who.scout {
+            scout.lead(&mut who.owners, |scout, owners| owners.blocks() > 0 || scout.is_over);
+            if who.owners.blocks() == 0 {
+                return Err(Failure::new(format_args!("no owners in {}: captured without --who", who.name))
+                    .hint("capture with weir capture --who -w FILE"));
+            }
+        }
+        Ok(Some(who))
+    }
+
+    /// Adds an interface; the first is number 0.
+    pub(super) fn interface(&mut self, number: u32, interface: &FileInterface) {
+        let number = number as usize;
+        if self.interfaces.len() <= number {
+            self.interfaces.resize_with(number + 1, Interface::default);
+        }
+        self.interfaces[number].link_type = interface.link_type;
+    }
+
+    /// Forgets the interfaces: the next file follows.
+    pub(super) fn next_file(&mut self) {
+        self.interfaces.clear();
+    }
+
+    /// Takes in a block, unless the scout has.
+    pub(super) fn block(&mut self, kind: u32, body: &[u8]) {
+        if self.scout.is_none() {
+            self.owners.learn(kind, body);
+        }
+    }
+
+    /// Returns whose packet it is; `None`: it is not wanted. The next one that is wanted tells of the losses before it.
+    pub(super) fn judge(&mut self, packet: &mut Packet<'_>) -> Option<Whose> {
+        match &mut self.scout {
+            Some(scout) => {
+                let until = packet.timestamp.saturating_add(AHEAD);
+                scout.lead(&mut self.owners, |scout, _| scout.latest >= until || scout.is_over);
+            }
+            None if self.owners.blocks() == 0 && !self.warned => {
+                self.warned = true;
+                note(format_args!("no owners in {} so far: perhaps it is captured without --who", self.name));
+            }
+            None => {}
+        }
+        let interface = self.interfaces.get_mut(packet.interface as usize)?;
+        let whose = self.owners.whose(packet, interface.link_type);
+        if !self.args.takes(&whose) {
+            interface.lost += packet.lost_before;
+            return None;
+        }
+        packet.lost_before += std::mem::take(&mut interface.lost);
+        Some(whose)
+    }
+
+    /// Gives a packet to a sink, which is told whose it is.
+    pub(super) fn give(
+        &mut self,
+        whose: &Whose,
+        packet: &Packet<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), End> {
+        if !self.args.is_told() {
+            return sink.packet(packet);
+        }
+        sink.owned(whose);
+        // A packet without a time can have no options.
+        if !self.writes || packet.notes.is_timeless() {
+            return sink.packet(packet);
+        }
+        let Self { with_process, with_comment, .. } = self;
+        with_process.clear();
+        with_comment.clear();
+        let mut notes = packet.notes;
+        if let Some(process) = whose.process(outbound(packet)) {
+            notes = notes.with_process(process, with_process);
+        }
+        if self.args.comments() {
+            notes = notes.with_comment(&OwnersComment(whose).to_string(), with_comment);
+        }
+        sink.packet(&weir::with!(*packet, notes))
+    }
+
+    /// Says what could not be read.
+    pub(super) fn say(&self) {
+        let unreadable = self.owners.unreadable();
+        if unreadable > 0 {
+            style::say(format_args!(
+                "{}: {} could not be read: some owners are missing, or were those of an earlier socket",
+                style::stderr().yellow("warning"),
+                match unreadable {
+                    1 => "a block about sockets".to_owned(),
+                    many => format!("{} blocks about sockets", units::grouped(many)),
+                }
+            ));
+        }
+    }
+}
+
+impl Scout {
+    fn open(files: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
+        Ok(Self { input: Input::open(files, sort, filter)?, latest: 0, is_over: false })
+    }
+
+    /// Reads on until `is_far` returns true; that must be so at the end of the input.
+    #[inline]
+    fn lead(&mut self, owners: &mut Owners, is_far: impl Fn(&Self, &Owners) -> bool) {
+        while !is_far(self, owners) {
+            self.read(owners);
+        }
+    }
+
+    fn read(&mut self, owners: &mut Owners) {
+        if let Some(run) = self.input.next_run() {
+            self.latest = self.latest.max(run.last);
+            return;
+        }
+        match self.input.next() {
+            Ok(Some(Item::Packet(packet))) => self.latest = self.latest.max(packet.timestamp),
+            Ok(Some(Item::Block { kind, body })) => {
+                owners.learn(kind, body);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => self.is_over = true,
+            // Whoever reads the packets tells of it. Other files may have more.
+            Err(_) => {}
+        }
+    }
+}
