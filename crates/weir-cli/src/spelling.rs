@@ -84,7 +84,7 @@ type Entry = (&'static str, &'static str, &'static str);
 const ROTATION: &str = "to begin a new file: -C 100MB or -G 1h, to keep only the last 10: -W 10";
 const END: &str = "to end: --duration 10s or -c N";
 
-const OPTIONS: [Entry; 65] = [
+const OPTIONS: [Entry; 66] = [
     // tcprewrite's
     ("--seed", "read replay", "to give all addresses other ones: --anonymise KEY"),
     ("--pnat --srcipmap --dstipmap", "read replay", "to move addresses: --map-ip 10.1.0.0/16=192.168.0.0/16"),
@@ -202,6 +202,11 @@ const OPTIONS: [Entry; 65] = [
         "rates are shown by weir count, by address by weir stat --by src",
     ),
     ("--top --talkers", "capture count", "to see who talks to whom: weir top -i IF"),
+    (
+        "--proc --prog --program --uid --owner --cgroup",
+        "read",
+        "to select packets by their owner: --process NAME, --pid N, --user USER, --container NAME",
+    ),
     // not there
     (
         "--process --pid --proc --prog --program --user --uid",

@@ -29,3 +29,4 @@ mod rules;
 mod split;
 mod sql;
 mod stream;
+mod who;
