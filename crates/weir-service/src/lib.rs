@@ -11,6 +11,7 @@ pub mod broker;
 pub mod confine;
 pub mod connector;
 pub mod control;
+pub mod describer;
 mod error;
 pub mod launcher;
 pub mod metrics;

@@ -71,11 +71,7 @@ fn namespace() -> Vec<News> {
         namespace: NAMESPACE,
         address: IpAddr::V4(address),
     };
-    vec![
-        News::Interface { interface: 0, namespace: NAMESPACE },
-        address(HERE),
-        address(Ipv4Addr::LOCALHOST),
-    ]
+    vec![News::Interface { interface: 0, namespace: NAMESPACE }, address(HERE), address(Ipv4Addr::LOCALHOST)]
 }
 
 /// A datagram over Ethernet.
@@ -113,9 +109,7 @@ fn finish(writer: Writer) {
 fn captured(path: &Path) {
     let mut writer = writer(path, &WriterOptions::default());
     writer.who(BOOT, &namespace()).expect("room");
-    for (after, data, direction) in
-        [(1, sent(1000), Direction::Out), (2, answered(1000), Direction::In)]
-    {
+    for (after, data, direction) in [(1, sent(1000), Direction::Out), (2, answered(1000), Direction::In)] {
         writer.packet(&directed(after * SECOND, &data, direction)).expect("room");
     }
     writer.who(BOOT, &socket(1, 1000, &nginx(), SECOND / 2)).expect("room");
@@ -247,7 +241,10 @@ fn each_file_of_a_ring_can_be_read_alone() {
     assert_eq!(names.len(), 3, "{names:?}");
     for name in &names {
         let lines = succeeds(&["read", "-q", "--who"], &[&place.path(name)]);
-        assert!(!lines.is_empty() && shown(&lines).iter().all(|owner| *owner == "nginx: worker[4711]"), "{lines}");
+        assert!(
+            !lines.is_empty() && shown(&lines).iter().all(|owner| *owner == "nginx: worker[4711]"),
+            "{lines}"
+        );
     }
     let files: Vec<_> = names.iter().map(|name| place.path(name)).collect();
     let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();

@@ -240,6 +240,15 @@ pub(crate) fn confine_user(needs: &Needs, user: Option<&User>) -> Result<Confine
     })
 }
 
+/// Confines a process that reads about other processes: it keeps what that takes, and system calls for files.
+pub(crate) fn confine_inspector(user: Option<&User>) -> Result<(), Error> {
+    let capabilities = Capabilities::SYS_PTRACE | Capabilities::DAC_READ_SEARCH;
+    let needs = Needs { capabilities, ..Needs::of(Calls::Files) };
+    for_programs(&needs, user)?;
+    calls::allow_only(needs.calls, needs.sends).map_err(refused)?;
+    Ok(())
+}
+
 /// Drops only capabilities and switches the user, because other programs need unknown files and system calls. Returns
 /// the remaining capabilities.
 pub(crate) fn for_programs(needs: &Needs, user: Option<&User>) -> Result<Capabilities, Error> {

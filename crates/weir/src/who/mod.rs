@@ -30,7 +30,7 @@ mod owners;
 
 pub use weir_who::{
     Cause, Certainty, Container, Counts, News, Owner, Process, ProcessId, Register, Settings, Sighting,
-    SocketKind, Whose,
+    SocketKind, Whose, container, decode, encode, unit,
 };
 
 pub use self::owners::{Owners, outbound, renumbered};
