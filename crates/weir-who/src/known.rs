@@ -164,6 +164,18 @@ impl Known {
         })
     }
 
+    /// Returns whether the sender and the receiver of a packet are on this host.
+    pub(crate) fn ends_here(&self, question: &Question<'_>) -> [Here; 2] {
+        let &Question { at, namespace, link_type, frame } = question;
+        let Contents::Ip(packet) = Contents::of(link_type, frame) else { return [Here::Untold; 2] };
+        let sight = Sight { at, namespace, side: Side::Sender, packet: &packet };
+        sight.addresses().map(
+            |(address, is_to_many)| {
+                if is_to_many { Here::Untold } else { self.is_here(&sight, address) }
+            },
+        )
+    }
+
     /// Returns whether the packet may be of a socket that is not known.
     fn may_miss(&self, sight: &Sight<'_>) -> bool {
         sight.at >= self.lost_from
