@@ -1,5 +1,6 @@
 //! Both ends of a packet.
 
+use crate::addresses::Here;
 use crate::{Certainty, Owner, Question, Register, Side};
 
 /// Whose packet it is, at both ends.
@@ -45,8 +46,16 @@ impl Register {
     /// Returns whose packet it is. `outbound`: whether this host has sent it or received it, if that is known: the other end then
     /// only has an owner if it is a process here, too, as on the loopback.
     pub fn whose(&self, question: &Question<'_>, outbound: Option<bool>) -> Whose {
-        let sender = self.owner(question, Side::Sender);
-        let receiver = self.owner(question, Side::Receiver);
+        let [sender, receiver] = self.known.ends_here(question);
+        let owner = |side, here, is_own| match here {
+            // A socket for any address may have its port.
+            Here::No if (sender, receiver) == (Here::No, Here::No) => Owner::nobody(Certainty::Forwarded),
+            Here::Yes => self.owner(question, side),
+            Here::Untold if is_own => self.owner(question, side),
+            Here::No | Here::Untold => Owner::nobody(Certainty::Unknown),
+        };
+        let sender = owner(Side::Sender, sender, outbound != Some(false));
+        let receiver = owner(Side::Receiver, receiver, outbound != Some(true));
         both(sender, receiver, outbound)
     }
 }

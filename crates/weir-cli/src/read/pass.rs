@@ -100,7 +100,7 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink, damage: &mut Vec<ReadError>) -
                     },
                 };
                 let (interface, lost) = (packet.interface, packet.lost_before);
-                let mut give = |packet| match owned {
+                let give = |packet| match owned {
                     None => sink.packet(packet),
                     Some((who, whose)) => who.give(&whose, packet, sink),
                 };

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use weir::reader::ByteOrder;
 use weir::who::{Cause, Container, News, Process, ProcessId, Sighting, SocketKind};
 use weir::writer::{Writer, WriterOptions};
 use weir::{CaptureStats, Direction, FileInterface, Packet};
 use weir_packet::Endpoint;
 use weir_savefile::pcapng::{WHO, append_block};
 
+use crate::files::Bytes;
 use crate::support::{EPOCH, Place, judge, packet, pcap, stderr, stdout, succeeds, weir};
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -271,6 +273,56 @@ fn hosts_do_not_mix() {
     assert_eq!(shown(&succeeds(&["read", "-q", "--who"], &[&first, &second])), expected);
     succeeds(&["read", "-w"], &[&merged, &first, &second]);
     assert_eq!(shown(&succeeds(&["read", "-q", "--who"], &[&merged])), expected);
+    // Sections of one file, each of which counts its interfaces from 0.
+    let both = [fs::read(&first).expect("a file"), fs::read(&second).expect("a file")].concat();
+    fs::write(&merged, both).expect("a file");
+    assert_eq!(shown(&succeeds(&["read", "-q", "--who"], &[&merged])), expected);
+}
+
+/// Without directions and without a word of the interface's namespace, in either byte order.
+#[test]
+fn both_ends_are_tried_where_nothing_says_which_is_here() {
+    let place = Place::new();
+    let (file, copy) = (place.path("a.pcapng"), place.path("b.pcapng"));
+    let local = Ipv4Addr::LOCALHOST;
+    let packets = [
+        (sent(1000), "nginx: worker[4711]"),
+        (answered(1000), "nginx: worker[4711]"),
+        (datagram((HERE, 2000), (HERE, 5353)), "dig[812] > dnsmasq[53]"),
+        (datagram((local, 9), (local, 5353)), "dnsmasq[53]"),
+        // A server here uses the same port as one elsewhere.
+        (datagram((THERE, 5353), (HERE, 2000)), "dig[812]"),
+        (datagram((THERE, 5353), (Ipv4Addr::new(10, 0, 0, 3), 2000)), "forwarded"),
+    ];
+    let mut news = namespace().split_off(1);
+    news.extend(socket(1, 1000, &nginx(), 0));
+    news.extend(socket(2, 2000, &process(812, "dig", 0), 0).drain(..2));
+    let mut server = socket(3, 5353, &process(53, "dnsmasq", 0), 0);
+    server.truncate(2);
+    for news in &mut server {
+        if let News::Sighting(sighting) = news {
+            sighting.local.address = Ipv4Addr::UNSPECIFIED.into();
+        }
+    }
+    news.extend(server);
+    let mut bytes = Vec::new();
+    weir_who::encode(&news, &mut bytes);
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let length = u32::try_from(bytes.len()).expect("short");
+        let mut made = Bytes::new(order).section().interface(None).block(WHO, |body| {
+            let head = body.padded(b"weirwho1").padded(&BOOT).u32(length);
+            head.padded(&bytes)
+        });
+        for (after, (frame, _)) in (1..).zip(&packets) {
+            made = made.packet(0, (EPOCH + after * SECOND) / 1000, frame);
+        }
+        fs::write(&file, made.bytes).expect("a file");
+        succeeds(&["read", "-w"], &[&copy, &file]);
+        for file in [&file, &copy] {
+            let lines = succeeds(&["read", "-q", "--who"], &[file]);
+            assert_eq!(shown(&lines), packets.each_ref().map(|(_, owner)| *owner), "{order}: {lines}");
+        }
+    }
 }
 
 #[test]

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use weir::filter::FileFilter;
 use weir::reader::Item;
-use weir::who::{Owners, Whose, outbound};
+use weir::who::{Certainty, Owners, Whose, outbound};
 use weir::{FileInterface, Packet};
+use weir_packet::{Transport, protocol};
 use weir_render::OwnersComment;
 
 pub(crate) use self::args::WhoArgs;
@@ -47,6 +48,10 @@ struct Interface {
     /// Losses before packets that were left out.
     lost: u64,
 }
+
+/// Protocols of which the kernel answers what no socket takes.
+const OF_SOCKETS: [u8; 5] =
+    [protocol::TCP, protocol::UDP, protocol::UDP_LITE, protocol::SCTP, protocol::DCCP];
 
 #[derive(Debug)]
 struct Scout {
@@ -126,7 +131,10 @@ impl<'a> Who<'a> {
             None => {}
         }
         let interface = self.interfaces.get_mut(packet.interface as usize)?;
-        let whose = self.owners.whose(packet, interface.link_type);
+        let mut whose = self.owners.whose(packet, interface.link_type);
+        if self.scout.is_none() {
+            doubt(&mut whose, packet, interface.link_type);
+        }
         if !self.args.takes(&whose) {
             interface.lost += packet.lost_before;
             return None;
@@ -175,6 +183,17 @@ impl<'a> Who<'a> {
                     many => format!("{} blocks about sockets", units::grouped(many)),
                 }
             ));
+        }
+    }
+}
+
+/// The kernel has what no socket takes, but what is known of the socket may still come.
+fn doubt(whose: &mut Whose, packet: &Packet<'_>, link_type: u16) {
+    let is_of_sockets =
+        || Transport::outermost(link_type, packet.data).is_some_and(|of| OF_SOCKETS.contains(&of.protocol));
+    for owner in whose.sender.iter_mut().chain(&mut whose.receiver) {
+        if owner.certainty == Certainty::Kernel && is_of_sockets() {
+            owner.certainty = Certainty::Unknown;
         }
     }
 }

@@ -9,6 +9,7 @@ mod outages;
 mod refusals;
 mod rest;
 mod rotation;
+mod who;
 
 use std::fs::File;
 use std::io;
