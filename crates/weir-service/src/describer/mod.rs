@@ -201,6 +201,10 @@ mod tests {
             let mut describer = Describer::start(true).expect("a process");
             let mut child = Command::new("sleep").arg("60").spawn().expect("sleep runs");
             let id = process_id(child.id()).expect("it runs");
+            // Whoever starts a program goes on a moment before the program has its arguments.
+            while std::fs::read(format!("/proc/{}/cmdline", child.id())).expect("it runs").is_empty() {
+                std::thread::yield_now();
+            }
             let process = Process {
                 id,
                 parent: 0,

@@ -46,6 +46,7 @@ impl Describer {
         }
         if self.arguments
             && let Ok(arguments) = read(&folder.join("cmdline"), ARGUMENTS)
+            && !arguments.is_empty()
         {
             let arguments = arguments.strip_suffix(&[0]).unwrap_or(&arguments);
             let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
@@ -74,7 +75,9 @@ impl Describer {
         let longest = || others().max_by_key(String::len);
         let (group, container) = match found {
             Some((path, container)) => (Some(path), Some(container)),
-            None => (unified.filter(|path| path != "/").or_else(longest).or(Some("/".to_owned())), None),
+            None => {
+                (unified.filter(|path| path != "/").or_else(longest).or_else(|| Some("/".to_owned())), None)
+            }
         };
         process.cgroup = group;
         process.container = container.map(|container| self.named(container));
@@ -184,7 +187,7 @@ mod tests {
         let folder = root.path().join("proc/7");
         fs::create_dir_all(&folder).expect("a directory");
         let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).expect("a file");
-        let numbers = (4..=21).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
+        let numbers = (5..=21).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
         write("stat", format!("7 (a) b) S 1 {numbers} 4711 23 24\n").as_bytes());
         write("cmdline", b"nginx\0-g\0daemon off;\0");
         write("cgroup", groups.as_bytes());
