@@ -87,6 +87,11 @@ impl Hook {
         matches!(self, Self::Executed | Self::Ended | Self::Files)
     }
 
+    /// Returns whether it is a hook of a control group.
+    pub(super) fn needs_cgroup(self) -> bool {
+        !self.needs_types()
+    }
+
     /// Returns the hook whose program has this name.
     pub(super) fn named(program: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|hook| hook.program() == program)

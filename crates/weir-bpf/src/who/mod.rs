@@ -25,8 +25,8 @@ skeleton!("who");
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// The control group whose processes' sockets are followed: with the root of cgroup2, all.
-    pub cgroup: BorrowedFd<'a>,
+    /// The control group whose processes' sockets are followed: with the root of cgroup2, all. `None` if there is no cgroup2.
+    pub cgroup: Option<BorrowedFd<'a>>,
     /// Bytes of reports that wait to be read; rounded up to a power of two. A report has 128.
     pub ring: u32,
     /// Hooks that are left out.
@@ -96,13 +96,13 @@ impl Following {
         let why = if options.plain {
             "not wanted".to_owned()
         } else {
-            match without_refused("who", |refused| load!(skeleton::WhoSkelBuilder, options, refused)) {
+            match without_refused("who", options, |refused| load!(skeleton::WhoSkelBuilder, options, refused)) {
                 Err(error) if !error.is_permission() && !error.is_memory() => first_line(&error),
                 other => return other,
             }
         };
         // The kernel does not describe its types, or not all that are read.
-        let mut following = without_refused("who_plain", |refused| {
+        let mut following = without_refused("who_plain", options, |refused| {
             load!(plain::skeleton::WhoPlainSkelBuilder, options, refused)
         })?;
         let needing = Hook::ALL.into_iter().filter(|hook| hook.needs_types());
@@ -117,9 +117,9 @@ impl Following {
             if !is_wanted(hook, options, &self.refused) {
                 continue;
             }
-            let attached = match hook {
-                Hook::Files | Hook::Executed | Hook::Ended => program.attach(),
-                _ => program.attach_cgroup(options.cgroup.as_raw_fd()),
+            let attached = match options.cgroup {
+                Some(cgroup) if hook.needs_cgroup() => program.attach_cgroup(cgroup.as_raw_fd()),
+                _ => program.attach(),
             };
             match attached {
                 Ok(link) => self.links.push((hook, link)),
@@ -229,9 +229,12 @@ impl Reader {
 /// Loads, and again without the program that was refused, until the kernel takes the rest.
 fn without_refused(
     name: &'static str,
+    options: &Options<'_>,
     load: impl Fn(&[Refused]) -> Result<Following, libbpf_rs::Error>,
 ) -> Result<Following, LoadError> {
-    let mut refused: Vec<Refused> = Vec::new();
+    let without = Hook::ALL.into_iter().filter(|hook| hook.needs_cgroup() && options.cgroup.is_none());
+    let mut refused: Vec<Refused> =
+        without.map(|hook| Refused { hook, why: "no cgroup2 is mounted".to_owned() }).collect();
     loop {
         let error = match logged(name, || load(&refused)) {
             Err(error) if !error.is_permission() && !error.is_memory() => error,
