@@ -1,22 +1,48 @@
 //! What a register learns from.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use crate::Sighting;
+use crate::{Process, Sighting};
 
-/// Something that a register is told. A file keeps all of it, in this order.
+/// Something that a register is told. A file keeps all of it, in this order. Times are nanoseconds since the Unix epoch, namespaces
+/// the kernel's numbers of network namespaces, as in a [`Sighting`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// Something was seen of a socket.
     Sighting(Sighting),
     /// More is known of a process than when it was last told: its program, container, or unit.
-    Described(std::sync::Arc<crate::Process>),
+    Described(Arc<Process>),
     /// A namespace has this address from now on.
-    Address { at: u64, namespace: u64, address: IpAddr },
+    Address {
+        /// When.
+        at: u64,
+        /// Which namespace.
+        namespace: u64,
+        /// Its address.
+        address: IpAddr,
+    },
     /// It has lost the address.
-    AddressGone { at: u64, namespace: u64, address: IpAddr },
-    /// An interface, by its number in the file, is in this namespace.
-    Interface { interface: u32, namespace: u64 },
-    /// This many sightings were lost before this, for lack of room between the kernel and the process.
-    Lost { at: u64, sightings: u64 },
+    AddressGone {
+        /// When.
+        at: u64,
+        /// Which namespace.
+        namespace: u64,
+        /// The address it had.
+        address: IpAddr,
+    },
+    /// An interface is in a namespace.
+    Interface {
+        /// Its number in the file.
+        interface: u32,
+        /// The namespace.
+        namespace: u64,
+    },
+    /// Sightings were lost before this, for lack of room between the kernel and the process.
+    Lost {
+        /// When this was noticed.
+        at: u64,
+        /// How many were lost.
+        sightings: u64,
+    },
 }

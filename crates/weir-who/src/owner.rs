@@ -1,5 +1,7 @@
 //! The answer.
 
+use std::ops::Deref;
+use std::slice::{Iter, from_ref};
 use std::sync::Arc;
 
 use crate::Process;
@@ -30,5 +32,67 @@ pub struct Owner {
     /// How it was found.
     pub certainty: Certainty,
     /// The processes: one, or more with [`Certainty::Several`], by number; none for the last three.
-    pub processes: Vec<Arc<Process>>,
+    pub processes: Processes,
+}
+
+impl Owner {
+    /// Returns an answer without a process.
+    pub fn nobody(certainty: Certainty) -> Self {
+        Self { certainty, processes: Processes::default() }
+    }
+}
+
+/// Processes, mostly one: a slice of them that takes no memory of its own then.
+#[derive(Clone, Debug, Default)]
+pub struct Processes(Inner);
+
+#[derive(Clone, Debug, Default)]
+enum Inner {
+    #[default]
+    None,
+    One(Arc<Process>),
+    Many(Vec<Arc<Process>>),
+}
+
+impl Deref for Processes {
+    type Target = [Arc<Process>];
+
+    #[inline]
+    fn deref(&self) -> &[Arc<Process>] {
+        match &self.0 {
+            Inner::None => &[],
+            Inner::One(process) => from_ref(process),
+            Inner::Many(processes) => processes,
+        }
+    }
+}
+
+impl PartialEq for Processes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Processes {}
+
+impl From<Arc<Process>> for Processes {
+    #[inline]
+    fn from(process: Arc<Process>) -> Self {
+        Self(Inner::One(process))
+    }
+}
+
+impl From<Vec<Arc<Process>>> for Processes {
+    fn from(processes: Vec<Arc<Process>>) -> Self {
+        Self(Inner::Many(processes))
+    }
+}
+
+impl<'a> IntoIterator for &'a Processes {
+    type Item = &'a Arc<Process>;
+    type IntoIter = Iter<'a, Arc<Process>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
 }
