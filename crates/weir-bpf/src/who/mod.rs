@@ -96,7 +96,8 @@ impl Following {
         let why = if options.plain {
             "not wanted".to_owned()
         } else {
-            match without_refused("who", options, |refused| load!(skeleton::WhoSkelBuilder, options, refused)) {
+            match without_refused("who", options, |refused| load!(skeleton::WhoSkelBuilder, options, refused))
+            {
                 Err(error) if !error.is_permission() && !error.is_memory() => first_line(&error),
                 other => return other,
             }

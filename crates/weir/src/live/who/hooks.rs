@@ -39,13 +39,21 @@ fn costs(hook: Hook) -> &'static str {
         Hook::Release => "sockets are not known to be closed, and UDP's ports are known later",
         Hook::Bind4 => "servers of IPv4 are known only once they listen or send",
         Hook::Bind6 => "servers of IPv6 are known only once they listen or send",
-        Hook::Connect4 => "UDP that is connected by IPv4 has the owner that made it, once a look at open files finds it",
-        Hook::Connect6 => "UDP that is connected by IPv6 has the owner that made it, once a look at open files finds it",
+        Hook::Connect4 => {
+            "UDP that is connected by IPv4 has the owner that made it, once a look at open files finds it"
+        }
+        Hook::Connect6 => {
+            "UDP that is connected by IPv6 has the owner that made it, once a look at open files finds it"
+        }
         Hook::Send4 => "UDP that is not connected has no owner by IPv4, unless it was bound",
         Hook::Send6 => "UDP that is not connected has no owner by IPv6, unless it was bound",
-        Hook::Tcp => "connections of TCP have no port until a look at open files finds them, and those accepted no owner",
+        Hook::Tcp => {
+            "connections of TCP have no port until a look at open files finds them, and those accepted no owner"
+        }
         Hook::Executed => "a program that was started in place of another is known only by its next socket",
         Hook::Ended => "processes that have ended are kept until room is needed",
-        Hook::Files => "open sockets are looked for in /proc and in the kernel's tables: of this network namespace only, and slowly",
+        Hook::Files => {
+            "open sockets are looked for in /proc and in the kernel's tables: of this network namespace only, and slowly"
+        }
     }
 }

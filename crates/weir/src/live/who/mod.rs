@@ -407,10 +407,22 @@ mod tests {
         };
         let some = |text: &str| Some(text.to_owned());
         for (report, kind, protocol, local, remote) in [
-            (report(1, 6, "10.0.0.1:5", "10.0.0.2:80"), SocketKind::Stream, 6, "10.0.0.1 5", some("10.0.0.2 80")),
+            (
+                report(1, 6, "10.0.0.1:5", "10.0.0.2:80"),
+                SocketKind::Stream,
+                6,
+                "10.0.0.1 5",
+                some("10.0.0.2 80"),
+            ),
             (report(1, 262, "[::]:0", "[fd00::1]:80"), SocketKind::Stream, 6, ":: 0", some("fd00::1 80")),
             (report(2, 17, "0.0.0.0:53", "0.0.0.0:0"), SocketKind::Datagram, 17, "0.0.0.0 53", None),
-            (report(2, 17, "0.0.0.0:0", "0.0.0.0:9"), SocketKind::Datagram, 17, "0.0.0.0 0", some("127.0.0.1 9")),
+            (
+                report(2, 17, "0.0.0.0:0", "0.0.0.0:9"),
+                SocketKind::Datagram,
+                17,
+                "0.0.0.0 0",
+                some("127.0.0.1 9"),
+            ),
             (report(2, 17, "[::]:0", "[::]:9"), SocketKind::Datagram, 17, ":: 0", some("::1 9")),
             // What the kernel has for a raw socket's port is its protocol.
             (report(3, 1, "0.0.0.0:1", "0.0.0.0:0"), SocketKind::Raw, 1, "0.0.0.0 0", None),

@@ -91,7 +91,8 @@ mod tests {
             Ok(found) => found,
             Err(error) => return weir_skip::this_test(error),
         };
-        let own = |report: &&Report| report.ends.is_some_and(|ends| ends.local.1 == port) && report.protocol == 17;
+        let own =
+            |report: &&Report| report.ends.is_some_and(|ends| ends.local.1 == port) && report.protocol == 17;
         let found = found.iter().find(own);
         let Some(found) = found else {
             let udp = sockets::sockets().unwrap().iter().any(|socket| socket.protocol == 17);
@@ -102,7 +103,10 @@ mod tests {
         let own = std::process::id();
         assert_eq!((process.number, process.started / 10_000_000), (own, processes::started(own).unwrap()));
         assert_eq!((found.at, found.cause, found.kind), (7, Cause::Found, 2));
-        assert_eq!((process.user, process.parent), (rustix::process::geteuid().as_raw(), std::os::unix::process::parent_id()));
+        assert_eq!(
+            (process.user, process.parent),
+            (rustix::process::geteuid().as_raw(), std::os::unix::process::parent_id())
+        );
     }
 
     #[test]
