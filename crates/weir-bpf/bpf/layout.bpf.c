@@ -7,6 +7,7 @@
 #include "pool/pool.h"
 #include "rules/record.h"
 #include "shared.h"
+#include "who/report.h"
 
 struct progress progress;
 struct queue queue;
@@ -36,3 +37,6 @@ enum continuing continuing;
 struct log_record log_record;
 enum rule_kind rule_kind;
 enum rule_tables rule_tables;
+struct who_executed who_executed;
+struct who_report who_report;
+enum who_cause who_cause;

@@ -12,7 +12,8 @@ skeleton!("layout");
 pub(crate) use skeleton::types::{
     arrival, continuing, direction, forward_direction, hooks, key_field, limit_key, limited, log_record,
     log_sizes, mark, no_number, order, progress, queue, rule_capture, rule_fate, rule_kind, rule_tables,
-    sampling, steering, stray, timestamps, trace, verdict_of_rules, way, way_bucket, way_key,
+    sampling, steering, stray, timestamps, trace, verdict_of_rules, way, way_bucket, way_key, who_cause,
+    who_executed, who_process, who_report,
 };
 
 /// A number, as the processor has it in memory.

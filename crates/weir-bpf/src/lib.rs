@@ -41,6 +41,7 @@ pub mod loader;
 pub mod pool;
 pub mod rules;
 pub mod stat;
+pub mod who;
 
 pub use capture::{af_xdp, tc, xdp};
 pub use forward::stack;

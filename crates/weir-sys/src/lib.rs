@@ -28,6 +28,7 @@ pub mod pair;
 pub mod privilege;
 pub mod route;
 pub mod signals;
+pub mod sockets;
 #[cfg(feature = "lab")]
 pub mod tap;
 pub mod testrun;

@@ -12,6 +12,9 @@ pub(crate) const ROUTE: u32 = libc::NETLINK_ROUTE.cast_unsigned();
 /// Protocol of the families with a name instead of a number.
 pub(crate) const GENERIC: u32 = libc::NETLINK_GENERIC.cast_unsigned();
 
+/// Protocol of tables of sockets.
+pub(crate) const SOCK_DIAG: u32 = libc::NETLINK_SOCK_DIAG.cast_unsigned();
+
 /// Flags that request all objects instead of one.
 pub(crate) const DUMP: u16 = 0x300;
 /// Flags that create the object, which must not exist yet.

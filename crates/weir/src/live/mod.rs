@@ -18,3 +18,4 @@ pub(crate) mod side_by_side;
 pub(crate) mod source;
 pub(crate) mod statistics;
 pub(crate) mod wait;
+pub(crate) mod who;

@@ -1,0 +1,279 @@
+//! Control groups by number, and what their paths say about containers and units.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use weir_who::Container;
+
+/// What a control group is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Its path from the root of cgroup2.
+    pub(super) path: Option<String>,
+    pub(super) container: Option<Container>,
+    pub(super) unit: Option<String>,
+}
+
+impl Group {
+    pub(super) fn of(path: &str) -> Self {
+        Self { path: Some(path.to_owned()), container: container(path), unit: unit(path) }
+    }
+}
+
+/// The control groups of cgroup2.
+#[derive(Debug)]
+pub(super) struct Groups {
+    mount: Option<Mount>,
+    /// By the inode of the directory.
+    known: HashMap<u64, Group>,
+    /// When to look again at the soonest, so that new groups take a tenth of a processor at most.
+    next_look: Instant,
+    /// Whether there are hierarchies of version 1.
+    pub(super) version_1: bool,
+}
+
+/// Where cgroup2 is mounted.
+#[derive(Debug)]
+struct Mount {
+    directory: PathBuf,
+    /// The path of its root, from the root of all groups as this process sees it.
+    root: String,
+    file: File,
+}
+
+impl Groups {
+    /// Finds where cgroup2 is mounted, and looks at all groups.
+    pub(super) fn find() -> Self {
+        let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let mount = mounts(&table, b"cgroup2").find_map(|(root, directory)| {
+            let file = File::open(&directory).ok()?;
+            Some(Mount { directory, root, file })
+        });
+        let version_1 = mounts(&table, b"cgroup").next().is_some();
+        let mut groups = Self { mount, known: HashMap::new(), next_look: Instant::now(), version_1 };
+        groups.look();
+        groups
+    }
+
+    /// Returns the root's directory, if cgroup2 is mounted.
+    pub(super) fn root(&self) -> Option<BorrowedFd<'_>> {
+        self.mount.as_ref().map(|mount| mount.file.as_fd())
+    }
+
+    /// Returns whether the directory is the root of all groups: not where only a part of them is mounted, as in a container.
+    pub(super) fn is_whole(&self) -> bool {
+        /// Of the root (`cgroup_setup_root`, kernel/cgroup/cgroup.c).
+        const FIRST: u64 = 1;
+        self.mount.as_ref().is_some_and(|mount| mount.file.metadata().is_ok_and(|root| root.ino() == FIRST))
+    }
+
+    /// Returns a group by its number; `None` if it is gone, or not to be seen.
+    pub(super) fn get(&mut self, number: u64) -> Option<&Group> {
+        if !self.known.contains_key(&number) && Instant::now() >= self.next_look {
+            self.look();
+        }
+        self.known.get(&number)
+    }
+
+    /// Returns the number of the group with this path.
+    pub(super) fn number(&self, path: &str) -> Option<u64> {
+        self.known.iter().find(|(_, group)| group.path.as_deref() == Some(path)).map(|(number, _)| *number)
+    }
+
+    /// Looks at all groups. Those that are gone stay known: their processes' packets may still come.
+    fn look(&mut self) {
+        /// More than any host has at a time.
+        const MOST: usize = 100_000;
+        const SHARE: u32 = 10;
+        let began = Instant::now();
+        let Some(mount) = &self.mount else { return };
+        let mut found = HashMap::new();
+        let mut left = vec![mount.directory.clone()];
+        while let Some(directory) = left.pop() {
+            let Ok(status) = fs::symlink_metadata(&directory) else { continue };
+            let below = directory.strip_prefix(&mount.directory).unwrap_or(Path::new(""));
+            let path = joined(&mount.root, below);
+            found.insert(status.ino(), path);
+            let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+            let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            left.extend(directories.map(|entry| entry.path()));
+            if found.len() >= MOST {
+                break;
+            }
+        }
+        if self.known.len() + found.len() > 2 * MOST {
+            self.known.retain(|number, _| found.contains_key(number));
+        }
+        for (number, path) in found {
+            let group = self.known.entry(number).or_default();
+            // A group can be renamed only with version 1.
+            if group.path.as_ref() != Some(&path) {
+                *group = Group::of(&path);
+            }
+        }
+        self.next_look = Instant::now() + (began.elapsed() * SHARE).max(Duration::from_millis(1));
+    }
+}
+
+fn joined(root: &str, below: &Path) -> String {
+    let below = below.to_string_lossy();
+    match (root.trim_end_matches('/'), below.as_ref()) {
+        ("", below) => format!("/{below}"),
+        (root, "") => root.to_owned(),
+        (root, below) => format!("{root}/{below}"),
+    }
+}
+
+/// Iterates over the mounts of a file system: the path inside it that is mounted, and the directory; see
+/// `proc_pid_mountinfo(5)`.
+fn mounts<'a>(table: &'a [u8], system: &'a [u8]) -> impl Iterator<Item = (String, PathBuf)> + 'a {
+    table.split(|&byte| byte == b'\n').filter_map(move |line| {
+        let mut words = line.split(|&byte| byte == b' ');
+        let root = unescaped(words.nth(3)?);
+        let directory = unescaped(words.next()?);
+        words.find(|word| *word == b"-")?;
+        (words.next()? == system)
+            .then(|| (String::from_utf8_lossy(&root).into_owned(), OsString::from_vec(directory).into()))
+    })
+}
+
+/// Undoes `\040` and the like.
+fn unescaped(word: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((&first, others)) = rest.split_first() {
+        let code = others.get(..3).and_then(|code| std::str::from_utf8(code).ok());
+        match code.filter(|_| first == b'\\').and_then(|code| u8::from_str_radix(code, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &others[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = others;
+            }
+        }
+    }
+    bytes
+}
+
+/// Returns the unit of systemd: the last part of the path that names one, but for slices, which only order them.
+pub(super) fn unit(path: &str) -> Option<String> {
+    let is_unit = |part: &&str| [".service", ".scope", ".socket"].iter().any(|kind| part.ends_with(kind));
+    path.split('/').rfind(is_unit).map(str::to_owned)
+}
+
+/// Returns the innermost container that the path names.
+pub(super) fn container(path: &str) -> Option<Container> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    (0..parts.len()).rev().find_map(|at| {
+        let above = at.checked_sub(1).map_or("", |above| parts[above]);
+        let (engine, id) = named(parts[at], above)?;
+        Some(Container { id: id.to_owned(), name: None, engine: engine.to_owned() })
+    })
+}
+
+/// Returns the engine and the container's identity that a part of a path names: by the scope that systemd has for it
+/// (`docker-ID.scope`), or by the directory that an engine without systemd makes (`/docker/ID`).
+fn named<'a>(part: &'a str, above: &str) -> Option<(&'static str, &'a str)> {
+    const PREFIXES: [(&str, &str); 5] = [
+        ("docker-", "docker"),
+        ("cri-containerd-", "containerd"),
+        ("nerdctl-", "containerd"),
+        ("crio-", "cri-o"),
+        ("libpod-", "podman"),
+    ];
+    let bare = part.strip_suffix(".scope").unwrap_or(part);
+    for (prefix, engine) in PREFIXES {
+        if let Some(id) = bare.strip_prefix(prefix).filter(|id| is_id(id)) {
+            return Some((engine, id));
+        }
+    }
+    match above {
+        "docker" if is_id(part) => Some(("docker", part)),
+        // Of Kubernetes, by containerd or another one.
+        _ if (above.starts_with("pod") || above.starts_with("kubepods")) && is_id(part) => Some(("", part)),
+        _ => None,
+    }
+}
+
+/// Engines give a container 64 hexadecimal digits.
+fn is_id(word: &str) -> bool {
+    word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_read_as_the_kernel_writes_them() {
+        let table = b"31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw
+36 31 0:33 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices
+41 31 0:38 /lxc/a\\040b /sys/fs/cgroup/un\\134ified rw shared:7 master:1 - cgroup2 cgroup2 rw
+broken
+";
+        let found: Vec<_> = mounts(table, b"cgroup2").collect();
+        assert_eq!(found, [("/lxc/a b".to_owned(), PathBuf::from("/sys/fs/cgroup/un\\ified"))]);
+        assert_eq!(mounts(table, b"cgroup").count(), 1);
+        assert_eq!(joined("/", Path::new("")), "/");
+        assert_eq!(joined("/", Path::new("a/b")), "/a/b");
+        assert_eq!(joined("/lxc/a b", Path::new("c")), "/lxc/a b/c");
+        assert_eq!(joined("/lxc", Path::new("")), "/lxc");
+    }
+
+    #[test]
+    fn paths_tell_containers_and_units() {
+        let id = "0123456789abcdef".repeat(4);
+        let of = |path: &str| {
+            let path = path.replace("ID", &id);
+            let container = container(&path).map(|container| {
+                assert_eq!(container.id, id);
+                container.engine
+            });
+            (container, unit(&path))
+        };
+        let some = |word: &str| Some(word.to_owned());
+        for (path, engine, service) in [
+            ("/", None, None),
+            ("/system.slice/nginx.service", None, some("nginx.service")),
+            ("/user.slice/user-0.slice/session-1.scope", None, some("session-1.scope")),
+            ("/system.slice/docker-ID.scope", some("docker"), some(&format!("docker-{id}.scope"))),
+            ("/docker/ID", some("docker"), None),
+            ("/docker/ID/system.slice/web.service", some("docker"), some("web.service")),
+            ("/kubepods/burstable/pod1234/ID", some(""), None),
+            (
+                "/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope",
+                some("containerd"),
+                some(&format!("cri-containerd-{id}.scope")),
+            ),
+            ("/kubepods.slice/crio-ID.scope", some("cri-o"), some(&format!("crio-{id}.scope"))),
+            ("/machine.slice/libpod-ID.scope/container", some("podman"), some(&format!("libpod-{id}.scope"))),
+            ("/machine.slice/libpod-conmon-ID.scope", None, some(&format!("libpod-conmon-{id}.scope"))),
+            ("/docker/short", None, None),
+        ] {
+            assert_eq!(of(path), (engine, service), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_own_group_is_known() {
+        let mut groups = Groups::find();
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = own.lines().find_map(|line| line.strip_prefix("0::"));
+        let (Some(mount), Some(own)) = (&groups.mount, own) else {
+            return weir_skip::this_test("no cgroup2 is mounted");
+        };
+        let Some(below) = own.strip_prefix(mount.root.trim_end_matches('/')) else { return };
+        let directory = mount.directory.join(below.trim_start_matches('/'));
+        let Ok(status) = fs::metadata(directory) else { return };
+        assert_eq!(groups.get(status.ino()).and_then(|group| group.path.as_deref()), Some(own));
+        assert_eq!(groups.get(u64::MAX), None);
+    }
+}
