@@ -603,7 +603,9 @@ fn check(events: &[Event], swaps: &[bool], packets: &[Packet], room: usize) -> R
             false => udp_between(from, to),
         };
         let question = Question { at, namespace, link_type: link_type::ETHERNET, frame: &frame };
-        let (answer, expected) = (said(&register.owner(&question, side)), twin.owner(packet));
+        let answer = register.owner(&question, side);
+        prop_assert_eq!(&answer, &register.known.owner_by_all_rules(&question, side));
+        let (answer, expected) = (said(&answer), twin.owner(packet));
         prop_assert_eq!(answer, expected, "{:?}\n{}", packet, twin.story());
         Ok(())
     };
