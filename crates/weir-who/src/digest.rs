@@ -8,8 +8,9 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use crate::{Cause, News, Process, ProcessId, Settings, Sighting};
 
-/// Sightings of one socket that are kept: the first and the latest.
+/// Sightings of one socket that are kept: the first ones, which tell where it comes from, and the latest.
 const MOST_SIGHTINGS: usize = 32;
+const MOST_FIRST: usize = 8;
 
 /// Keeps the news from which another [`Register`](crate::Register) learns what one knows that has learned all of them: for the
 /// beginning of a file whose reader has no earlier ones. It forgets sockets as a register does.
@@ -76,8 +77,7 @@ impl Digest {
             News::Lost { at, sightings } => {
                 // They are not older than what was told last.
                 let since = if self.now == 0 { *at } else { self.now.min(*at) };
-                let (first, sum) = self.lost.unwrap_or((since, 0));
-                self.lost = Some((first.min(since), sum.saturating_add(*sightings)));
+                self.lose(since, *sightings);
             }
         }
     }
@@ -114,32 +114,42 @@ impl Digest {
             life.closed = Some(sighting.at);
             self.closed.insert((sighting.at, sighting.socket));
         }
-        let is_same = |known: &Sighting| {
-            known.process == sighting.process
-                && known.cause == sighting.cause
-                && (known.local, known.remote) == (sighting.local, sighting.remote)
-        };
-        if !life.sightings.iter().any(is_same) {
+        // A process that does the same again says nothing new, unless it or another has done something else meanwhile.
+        let is_sent = |sighting: &Sighting| sighting.cause == Cause::Sent; // to anybody
+        let mut meanwhile = life.sightings.iter().rev().take_while(|known| {
+            let is_remote_same = known.remote == sighting.remote || is_sent(known) || is_sent(sighting);
+            known.process == sighting.process && known.local == sighting.local && is_remote_same
+        });
+        if !meanwhile.any(|known| known.cause == sighting.cause && known.at <= sighting.at) {
             if life.sightings.len() >= MOST_SIGHTINGS {
-                life.sightings.remove(1);
+                life.sightings.remove(MOST_FIRST);
             }
             life.sightings.push(sighting.clone());
         }
-        if self.sockets.len() > self.settings.sockets.max(1) {
-            self.forget_oldest();
+        if self.sockets.len() > self.settings.sockets.max(1)
+            && let Some(begun) = self.forget_oldest()
+        {
+            // Its packets are nobody's that is known.
+            self.lose(begun, 1);
         }
     }
 
-    /// Forgets the socket that was closed first, or if none is, the one seen first.
-    fn forget_oldest(&mut self) {
-        let Some(&(_, socket)) = self.closed.first().or_else(|| self.begun.first()) else { return };
-        let Some(life) = self.sockets.remove(&socket) else { return };
+    /// Sightings are missing that may have been made from this time on.
+    fn lose(&mut self, since: u64, sightings: u64) {
+        let (first, sum) = self.lost.unwrap_or((since, 0));
+        self.lost = Some((first.min(since), sum.saturating_add(sightings)));
+    }
+
+    /// Forgets the socket that was closed first, or if none is, the one seen first. Returns when it was seen first.
+    fn forget_oldest(&mut self) -> Option<u64> {
+        let &(_, socket) = self.closed.first().or_else(|| self.begun.first())?;
+        let life = self.sockets.remove(&socket)?;
         if let Some(at) = life.closed {
             self.closed.remove(&(at, socket));
         }
-        if let Some(first) = life.sightings.first() {
-            self.begun.remove(&(first.at, socket));
-        }
+        let begun = life.sightings.first()?.at;
+        self.begun.remove(&(begun, socket));
+        Some(begun)
     }
 
     /// Forgets processes without a socket.
@@ -228,12 +238,14 @@ mod tests {
         let made: Vec<News> = (0..4).map(|socket| sighting(socket, socket, Cause::Created, None)).collect();
         let closed = sighting(2, 2, Cause::Closed, None);
         let news = [&made[..3], &[closed], &made[3..]].concat();
-        assert_eq!(digest(3, &news), [made[0].clone(), made[1].clone(), made[3].clone()]);
-        assert_eq!(digest(3, &made), made[1..], "the oldest goes if none is closed");
+        let lost = |at| News::Lost { at, sightings: 1 };
+        assert_eq!(digest(3, &news), [lost(2), made[0].clone(), made[1].clone(), made[3].clone()]);
+        assert_eq!(digest(3, &made), [&[lost(0)], &made[1..]].concat(), "the oldest goes if none is closed");
         let many: Vec<News> =
             (0..99).map(|at| sighting(at.into(), 1, Cause::Sent, Some(process(at, "dig")))).collect();
         let kept = digest(3, &many);
         assert_eq!(kept.len(), MOST_SIGHTINGS);
         assert_eq!((&kept[0], &kept[MOST_SIGHTINGS - 1]), (&many[0], &many[98]));
+        assert_eq!(kept[..MOST_FIRST], many[..MOST_FIRST]);
     }
 }
