@@ -35,6 +35,11 @@ impl Chosen {
         Ok(Self { namespace, name: name.to_owned(), queues: None })
     }
 
+    /// Returns its namespace; `None`: the current one.
+    pub(crate) fn namespace(&self) -> Option<&Namespace> {
+        self.namespace.as_ref()
+    }
+
     /// Returns its name.
     pub(crate) fn name(&self) -> &str {
         &self.name

@@ -112,17 +112,6 @@ pub mod guard {
     };
 }
 
-/// Whose packets they are: the process, user and container at each of their ends.
-///
-/// A [`Tracker`](who::Tracker) follows the sockets of this host, and its [`Register`](who::Register) is asked about packets. The
-/// register of what was told earlier and kept with a file needs no feature.
-pub mod who {
-    pub use weir_who::*;
-
-    #[cfg(feature = "live")]
-    pub use crate::live::who::{HookState, Tracker, TrackerSettings};
-}
-
 /// The network interfaces of this host.
 pub mod link {
     pub use weir_sys::link::{Link, links};

@@ -3,6 +3,7 @@
 mod args;
 mod backlog;
 mod printer;
+mod who;
 
 use std::io::{self, IsTerminal};
 use std::mem;
@@ -13,7 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FileType;
+use weir::filter_control::FilterControl;
 use weir::guard::Rules;
+use weir::who::News;
 use weir::writer::Writer;
 use weir::{
     Builder, Capture, CaptureStats, Chunk, Direction, FileInterface, Interface, PoolFill, SourceKind,
@@ -22,13 +25,14 @@ use weir_render::{Column, json};
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, Marks, Obeyed, Order, What};
 use weir_service::rules::{RulesCounted, RulesSummary};
-use weir_service::session::{Policy, Prepared, Settings};
+use weir_service::session::{Engine, Policy, Prepared, Settings};
 use weir_service::summary::{FilesSummary, StatisticsSummary, Summary};
 use weir_service::{Budget, Stop, Until};
 
 pub(crate) use self::args::CaptureArgs;
 use self::backlog::Backlog;
-use self::printer::{Outcome, Printer};
+use self::printer::{Outcome, Printer, Whose};
+use self::who::Who;
 use crate::failure::{self, Failure};
 use crate::flows::{FlowsSummary, Keeper};
 use crate::interfaces::Chosen;
@@ -68,6 +72,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let names = args.prints() && args.line.names(args.json);
     let mut prepared = Prepared::new(Settings { names, ..settings }, file)?;
     let collectors = args.flows.open(&args.live.origin, &prepared)?;
+    let describer = args.who.then(|| prepared.describer()).transpose()?;
     // The time zone is looked up while this is allowed.
     let own_queries = Arc::default();
     let hosts = prepared.take_resolver();
@@ -80,9 +85,13 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
             Some(rules) => builder.rules(checked(args, rules, &chosen)?.clone()),
             None => builder,
         };
-        Ok(builder.open_telling(opening::progress(until, args.is_quiet()))?)
+        // Before there are packets, so that none has a socket that was not seen.
+        let who = describer.map(Who::begin).transpose()?;
+        let capture = builder.open_telling(opening::progress(until, args.is_quiet()))?;
+        let who = who.map(|who| who.located(&chosen, capture.interfaces())).transpose()?;
+        Ok(Watched { capture, who })
     });
-    let (capture, opened) = match opened {
+    let (Watched { capture, who }, opened) = match opened {
         Ok(opened) => opened,
         Err(unopened) => {
             let file = args.write.as_deref();
@@ -102,7 +111,9 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let printer = match text {
         Some(mut text) => {
             interfaces.iter().for_each(|interface| text.interface(&interface.into()));
-            Some(Printer::start(text, args.write.is_some())?)
+            let link_types = || interfaces.iter().map(|interface| interface.link_type).collect();
+            let whose = |who: &Who| Whose { boot: who.boot(), link_types: link_types(), ..Whose::default() };
+            Some(Printer::start(text, who.as_ref().map(whose), args.write.is_some())?)
         }
         None => None,
     };
@@ -110,6 +121,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         |collectors| args.flows.start(collectors, &args.live.origin, &interfaces, args.order.held_back());
     let flows = collectors.map(start).transpose()?;
     style::print(&report::started(&interfaces, &opened, args.is_quiet(), args.line.verbose > 0));
+    who.iter().for_each(Who::warn);
     if let Some(rules) = &rules {
         warn_of_sent(args, rules, &interfaces);
     }
@@ -128,6 +140,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         lost: 0,
         backlog,
         flows,
+        who,
         writer,
         printer,
         printed: Ok(()),
@@ -180,6 +193,18 @@ fn to_stdout(args: &CaptureArgs) -> bool {
     args.write.as_deref() == Some(Path::new("-"))
 }
 
+/// A capture, and what follows the sockets meanwhile.
+struct Watched {
+    capture: Capture,
+    who: Option<Who>,
+}
+
+impl Engine for Watched {
+    fn filter_control(&self) -> FilterControl {
+        self.capture.filter_control()
+    }
+}
+
 /// A running capture and the destination of its packets.
 struct Run<'a> {
     args: &'a CaptureArgs,
@@ -192,6 +217,8 @@ struct Run<'a> {
     backlog: Backlog,
     /// `None`: nobody counts flows.
     flows: Option<Keeper>,
+    /// `None`: nobody asks whose the packets are.
+    who: Option<Who>,
     /// `None`: packets are not printed, or no longer.
     printer: Option<Printer>,
     /// What became of a printer that has ended: `Ok` if standard output was closed.
@@ -275,6 +302,7 @@ impl Policy for Run<'_> {
         if interfaces::tell_events(&mut self.capture, self.live.as_ref()) {
             self.mark()?;
         }
+        self.tell_owners(None)?;
         if let Some(flows) = &mut self.flows {
             flows.tick(now, || self.capture.stats(), || self.live.iter().for_each(Live::clear))?;
         }
@@ -342,7 +370,11 @@ impl Policy for Run<'_> {
     ) -> Result<(), Failure> {
         let counting: Vec<bool> = self.capture.statistics().iter().map(StatisticsSummary::is_on).collect();
         let stopped = self.capture.stop().map_err(Failure::from);
-        let drained = self.drain().and_then(|()| self.finish_backlog()).and_then(|()| self.mark_unsorted());
+        let drained = self
+            .drain()
+            .and_then(|()| self.finish_owners())
+            .and_then(|()| self.finish_backlog())
+            .and_then(|()| self.mark_unsorted());
         let changes = changes();
         let drained = drained.and_then(|()| self.mark_changes(changes, |marks, _| marks.last()));
         let (account, counted) = match self.capture.stats() {
@@ -459,6 +491,7 @@ impl Run<'_> {
         if let Some(flows) = &mut self.flows {
             flows.add(&chunk);
         }
+        self.tell_owners(Some(&chunk))?;
         if let Some(printer) = &mut self.printer {
             printer.offer(&chunk);
         }
@@ -471,6 +504,35 @@ impl Run<'_> {
             writer.set_stats(&self.capture.stats()?);
         }
         Ok(self.backlog.write(writer, chunk)?)
+    }
+
+    /// Tells the file and the printer what is new about sockets: all that concerns the packets of `chunk` and those before.
+    fn tell_owners(&mut self, chunk: Option<&Chunk>) -> Result<(), Failure> {
+        let Some(who) = &mut self.who else { return Ok(()) };
+        if let Some(chunk) = chunk.filter(|_| self.printer.is_some()) {
+            who.settle(chunk)?;
+        }
+        let news = who.news()?;
+        self.give_news(news)
+    }
+
+    fn give_news(&mut self, news: Vec<News>) -> Result<(), Failure> {
+        let (Some(who), false) = (&self.who, news.is_empty()) else { return Ok(()) };
+        if let Some(writer) = &mut self.writer {
+            writer.who(who.boot(), &news)?;
+        }
+        if let Some(printer) = &self.printer {
+            printer.learn(news);
+        }
+        Ok(())
+    }
+
+    /// Tells what was found out about sockets at the end.
+    fn finish_owners(&mut self) -> Result<(), Failure> {
+        let Some(who) = &mut self.who else { return Ok(()) };
+        let news = who.last()?;
+        who.say();
+        self.give_news(news)
     }
 
     /// Takes note of `changes`, and marks those that `due` returns.

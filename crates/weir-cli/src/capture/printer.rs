@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use weir::who::{News, Owners};
 use weir::{Chunk, Copies};
 use weir_render::{Ready, Text};
 
@@ -24,6 +25,9 @@ use crate::text::Page;
 /// Copies that may wait, in bytes. Little for a terminal, where nobody reads what happened many lines ago.
 const MOST: usize = 16 << 20;
 const MOST_ON_TERMINAL: usize = 1 << 20;
+
+/// News about sockets that may wait.
+const MOST_NEWS: usize = 1 << 18;
 
 /// Packets a second for a terminal beside a file, and how many may come at once after a quiet time.
 const PACE: u32 = 20_000;
@@ -93,9 +97,21 @@ struct Waiting {
     over: bool,
 }
 
+/// Says whose the packets are.
+#[derive(Debug, Default)]
+pub(super) struct Whose {
+    pub(super) owners: Owners,
+    /// The run of the system.
+    pub(super) boot: [u8; 16],
+    /// Of the interfaces.
+    pub(super) link_types: Vec<u16>,
+}
+
 /// Packets to print, and the number of those after them that found no room.
 #[derive(Debug, Default)]
 struct Batch {
+    /// What is new about sockets, up to the latest packet.
+    news: Vec<News>,
     copies: Copies,
     skipped: u64,
 }
@@ -108,13 +124,13 @@ impl Batch {
 
 impl Printer {
     /// Starts the thread. `text` knows all interfaces.
-    pub(super) fn start(text: Text, beside_a_file: bool) -> Result<Self, Failure> {
+    pub(super) fn start(text: Text, whose: Option<Whose>, beside_a_file: bool) -> Result<Self, Failure> {
         let shared = Arc::<Shared>::default();
         let on_terminal = io::stdout().is_terminal();
         let pace = (beside_a_file && on_terminal).then(|| Pace { paid: Instant::now() });
         let thread = std::thread::Builder::new().name("printer".to_owned()).spawn({
             let shared = Arc::clone(&shared);
-            move || shared.run(text, pace)
+            move || shared.run(text, whose, pace)
         });
         let thread =
             thread.map_err(|error| Failure::new(format_args!("cannot start the printer: {error}")))?;
@@ -141,6 +157,21 @@ impl Printer {
         drop(waiting);
         if was_empty {
             self.shared.more.notify_one();
+        }
+    }
+
+    /// Adds what is new about sockets, for the packets that follow. What finds no room is counted there.
+    pub(super) fn learn(&self, news: Vec<News>) {
+        let mut waiting = self.shared.lock();
+        let known = &mut waiting.batch.news;
+        if known.len() < MOST_NEWS {
+            known.extend(news);
+            return;
+        }
+        let sightings = news.len() as u64;
+        match known.last_mut() {
+            Some(News::Lost { sightings: lost, .. }) => *lost += sightings,
+            _ => known.push(News::Lost { at: 0, sightings }),
         }
     }
 
@@ -221,14 +252,20 @@ impl Shared {
     }
 
     /// The thread.
-    fn run(&self, mut text: Text, mut pace: Option<Pace>) {
+    fn run(&self, mut text: Text, mut whose: Option<Whose>, mut pace: Option<Pace>) {
         let _over = Over(self);
-        let end = self.print(&mut text, &mut Page::new(), pace.as_mut()).err();
+        let end = self.print(&mut text, whose.as_mut(), &mut Page::new(), pace.as_mut()).err();
         self.lock().end = end;
     }
 
     /// Prints until the last packet, or until standard output is given up.
-    fn print(&self, text: &mut Text, page: &mut Page, mut pace: Option<&mut Pace>) -> io::Result<()> {
+    fn print(
+        &self,
+        text: &mut Text,
+        mut whose: Option<&mut Whose>,
+        page: &mut Page,
+        mut pace: Option<&mut Pace>,
+    ) -> io::Result<()> {
         let mut batch = Batch::default();
         // Packets since the last rest.
         let mut since = 0;
@@ -250,7 +287,11 @@ impl Shared {
             }
             let skipped = mem::take(&mut waiting.batch.skipped);
             mem::swap(&mut batch.copies, &mut waiting.batch.copies);
+            let news = mem::take(&mut waiting.batch.news);
             drop(waiting);
+            if let Some(whose) = &mut whose {
+                whose.owners.learn_all(whose.boot, &news);
+            }
             self.room.notify_all();
             let mut left = batch.copies.len();
             for packet in batch.copies.packets() {
@@ -265,6 +306,10 @@ impl Shared {
                     text.wait();
                 }
                 if ready != Ready::Never {
+                    if let Some(whose) = &whose {
+                        let link_type = whose.link_types.get(packet.interface as usize).copied();
+                        text.owned(&whose.owners.whose(&packet, link_type.unwrap_or(u16::MAX)));
+                    }
                     text.packet(&packet, &mut page.text)?;
                 }
                 page.end_packet();

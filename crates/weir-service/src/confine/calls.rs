@@ -163,7 +163,8 @@ const SIOCETHTOOL: u64 = 0x8946;
 /// Type of a namespace: ioctl_ns(2).
 const NS_GET_NSTYPE: u64 = 0xb703;
 
-/// For open maps, programs and links: an update replaces a filter, and a deletion removes it. Loading or creating them
+/// For open maps, programs and links: an update replaces a filter, a deletion removes it, and an iterator reads what its program
+/// tells. Loading or creating them
 /// is not allowed, nor is attaching a program where there is none.
 const BPF_COMMANDS: &[u64] = &[
     MAP_LOOKUP_ELEM,
@@ -175,6 +176,7 @@ const BPF_COMMANDS: &[u64] = &[
     OBJ_GET_INFO_BY_FD,
     LINK_UPDATE,
     LINK_DETACH,
+    ITER_CREATE,
 ];
 /// Creates programs and maps; does not attach programs, or use those of others.
 const BPF_MAKES: &[u64] = &[
@@ -187,6 +189,7 @@ const BPF_MAKES: &[u64] = &[
     BTF_LOAD,
     OBJ_GET_INFO_BY_FD,
 ];
+const ITER_CREATE: u64 = 33;
 const MAP_CREATE: u64 = 0;
 const MAP_LOOKUP_ELEM: u64 = 1;
 const MAP_UPDATE_ELEM: u64 = 2;

@@ -39,6 +39,7 @@ use crate::archive::Archive;
 use crate::broker::Helpers;
 use crate::confine::{self, Become, Confinement, Needs};
 use crate::control::{Account as _, Listening, Socket};
+use crate::describer::Describer;
 use crate::launcher::{Launcher, Program};
 use crate::metrics::{Address, Bound};
 use crate::ready::Ready;
@@ -197,6 +198,15 @@ impl Prepared {
     /// Those of [`Archive::new`].
     pub fn archive(&self, directory: &Path) -> Result<Archive, Error> {
         Archive::new_as(directory, self.confine, self.user.asked_for())
+    }
+
+    /// Returns what finds out what processes are. Must be called before there are other threads.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Describer::start`].
+    pub fn describer(&self) -> Result<Describer, Error> {
+        Describer::start_as(self.user.user(), false)
     }
 
     /// Returns what starts a program. Must be called before there are other threads.

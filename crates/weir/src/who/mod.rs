@@ -1,7 +1,8 @@
 //! Whose packets are: process, user and container.
 //!
 //! A capture with owners keeps what was seen of sockets in its file ([`Writer::who`](crate::writer::Writer::who)), in blocks of
-//! their own ([`weir_savefile::pcapng::WhoBlock`]). [`Owners`] joins them with packets again.
+//! their own ([`weir_savefile::pcapng::WhoBlock`]). [`Owners`] joins them with packets again. While packets are captured, a `Tracker`
+//! follows the sockets of this host.
 //!
 //! ```no_run
 //! use weir::reader::{Item, Reader};
@@ -29,11 +30,13 @@
 mod owners;
 
 pub use weir_who::{
-    Cause, Certainty, Container, Counts, News, Owner, Process, ProcessId, Register, Settings, Sighting,
-    SocketKind, Whose, container, decode, encode, unit,
+    Cause, Certainty, Container, Counts, News, Owner, Process, ProcessId, Question, Register, Settings, Side,
+    Sighting, SocketKind, Whose, container, decode, encode, unit,
 };
 
 pub use self::owners::{Owners, outbound, renumbered};
+#[cfg(feature = "live")]
+pub use crate::live::who::{HookState, Tracker, TrackerSettings};
 
 /// Returns which run of the system this is (`/proc/sys/kernel/random/boot_id`); zeros if it cannot be read. The numbers of
 /// sockets and processes are only told from each other within one.

@@ -130,6 +130,23 @@ impl Tracker {
     ///
     /// The kernel does not let this process look.
     pub fn look(&mut self) -> Result<(), Error> {
+        self.look_at_sockets()?;
+        for index in 0..self.namespaces.len() {
+            let watched = &self.namespaces[index];
+            let looked = inside(watched.namespace.as_ref(), address::addresses)?;
+            let addresses = looked?.into_iter().map(|address| address.ip).collect();
+            self.have(index, addresses);
+        }
+        Ok(())
+    }
+
+    /// The same without the addresses. Needs no privileges once the tracker has begun, unless the kernel has refused it
+    /// `iter/task_file`.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not let this process look.
+    pub fn look_at_sockets(&mut self) -> Result<(), Error> {
         self.clock.follow()?;
         let reports = match self.following.look()? {
             Some(reports) => reports,
@@ -145,12 +162,6 @@ impl Tracker {
             if self.found.insert(hash) && !before.contains(&hash) {
                 self.take_in(report);
             }
-        }
-        for index in 0..self.namespaces.len() {
-            let watched = &self.namespaces[index];
-            let looked = inside(watched.namespace.as_ref(), address::addresses)?;
-            let addresses = looked?.into_iter().map(|address| address.ip).collect();
-            self.have(index, addresses);
         }
         Ok(())
     }
