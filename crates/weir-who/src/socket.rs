@@ -203,7 +203,7 @@ impl Socket {
     fn repeats(&self) -> impl Iterator<Item = bool> {
         let mut now: Option<Ends> = None;
         self.ends.iter().map(move |next| {
-            let then = now.and_then(|now| now.then(next, self.kind));
+            let then = now.and_then(|now| now.then(next));
             let repeats = then.is_some() && then == now;
             now = Some(then.unwrap_or(*next));
             repeats
@@ -373,7 +373,7 @@ impl Socket {
             let told = if is_old { 0 } else { next.at };
             now = Some(match now {
                 None => (*next, [if next.connects { next.at } else { self.from() }, told]),
-                Some((ends, [from, known])) => match ends.then(next, self.kind) {
+                Some((ends, [from, known])) => match ends.then(next) {
                     None => {
                         names.extend(self.name(&ends, from, known, next.at));
                         let port = ends.port_after(next, self.kind);
@@ -407,21 +407,19 @@ impl Socket {
             None if local.port != 0 => Key::port(namespace, protocol, local.port),
             None => return None,
         };
-        Some(Name { key, takes: Takes::of(local.address), from, known, end: end.min(self.closed) })
+        Some(Name { key, takes: Takes::of(local.address), from, known, end })
     }
 }
 
 impl Ends {
     /// Returns what two accounts, one after the other, say together. `None`: the socket got another end between them.
-    fn then(&self, next: &Self, kind: SocketKind) -> Option<Self> {
+    fn then(&self, next: &Self) -> Option<Self> {
         let (mine, its) = (self.local, next.local);
         let is_same_address =
             mine.address.is_unspecified() || its.address.is_unspecified() || mine.address == its.address;
         let is_same_port = mine.port == 0 || its.port == 0 || mine.port == its.port;
         let is_same_remote = self.remote.is_none() || next.remote.is_none() || self.remote == next.remote;
-        // A connection begins anew, even to the same end.
-        let is_again = next.connects && self.remote.is_some() && kind == SocketKind::Stream;
-        if !is_same_address || !is_same_port || !is_same_remote || is_again {
+        if !is_same_address || !is_same_port || !is_same_remote {
             return None;
         }
         let address = if mine.address.is_unspecified() && !its.address.is_unspecified() {

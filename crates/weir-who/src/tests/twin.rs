@@ -100,7 +100,6 @@ fn phases(sightings: &[Sighting]) -> Vec<Phase> {
             port(sighting.local.port)
                 && address(sighting.local.address)
                 && (remote.is_none() || phase.remote == remote || phase.remote.is_none() && !connects)
-                && !(connects && sighting.kind == SocketKind::Stream)
         };
         match phases.last_mut().filter(|phase| fits(phase)) {
             Some(phase) if remote.is_none() || phase.remote.is_some() => {
