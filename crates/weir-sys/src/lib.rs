@@ -4,6 +4,7 @@
 
 pub mod address;
 pub mod bpf;
+pub mod cgroup;
 pub mod clock;
 pub mod clsact;
 pub mod cpu;

@@ -272,7 +272,7 @@ impl Socket {
         }
         let has = |strength: Strength| self.acts.iter().any(|act| act.strength == strength);
         let is_used = has(Strength::Used) || has(Strength::Prepared);
-        let (certainty, strengths) = match (is_used, has(Strength::Held)) {
+        let (certainty, strengths) = match (is_used, self.held().next().is_some()) {
             (true, true) => return None,
             (true, false) => (Certainty::Certain, [Strength::Used, Strength::Prepared]),
             (false, true) => (Certainty::Before, [Strength::Held; 2]),
@@ -314,7 +314,7 @@ impl Socket {
         }
         // Who used it first may have had it before.
         let prepared = || of(Strength::Prepared).filter(|act| act.at <= at);
-        let held = || of(Strength::Held);
+        let held = || self.held();
         let mut holders = prepared().chain(held()).chain(used().next()).peekable();
         if holders.peek().is_some() {
             let is_older = prepared().next().is_none() && held().next().is_some();
@@ -329,6 +329,14 @@ impl Socket {
             None => (Certainty::Before, Strength::There),
         };
         of(strength).for_each(|act| answer(certainty, act.process));
+    }
+
+    /// Returns by whom it was found open: but not by who listens for it, which is known.
+    fn held(&self) -> impl Iterator<Item = &Act> {
+        let listens = |process| {
+            self.acts.iter().any(|act| act.strength == Strength::Listener && act.process == process)
+        };
+        self.acts.iter().filter(move |act| act.strength == Strength::Held && !listens(act.process))
     }
 
     /// Returns whether processes use it in turn: nobody can say which of them gets what comes.

@@ -51,3 +51,4 @@ mod stat;
 mod stat_beside;
 mod stat_several;
 mod terminal;
+mod who;

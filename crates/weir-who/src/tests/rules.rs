@@ -154,6 +154,9 @@ fn a_connection_that_was_accepted_is_the_listeners_until_somebody_takes_it() {
     assert_eq!(story.sender(41, &flagged(to, from, SYN | ACK)), "Listener p4");
     story.saw(42, accepted, Cause::Accepted, 4);
     assert_eq!(story.receiver(45, &tcp(from, to)), "Listener p4");
+    // It has it open, as is known.
+    story.saw(46, accepted, Cause::Found, 4);
+    assert_eq!(story.receiver(47, &tcp(from, to)), "Listener p4");
     story.saw(50, accepted, Cause::Taken, 5);
     // Nobody else has had it.
     assert_eq!(story.receiver(45, &tcp(from, to)), "Certain p5");

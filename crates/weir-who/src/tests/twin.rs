@@ -295,7 +295,9 @@ impl Twin {
             return (Certainty::Certain, vec![*latest]);
         }
         let prepared = by(&[Cause::Created, Cause::Bound, Cause::Listening], at);
-        let held = by(&[Cause::Found], u64::MAX);
+        let listener = by(&[Cause::Accepted], u64::MAX);
+        let mut held = by(&[Cause::Found], u64::MAX);
+        held.retain(|process| !listener.contains(process));
         let certainty =
             if prepared.is_empty() && !held.is_empty() { Certainty::Before } else { Certainty::Certain };
         let holders = [&prepared[..], &held, &all[..all.len().min(1)]].concat();
@@ -306,7 +308,6 @@ impl Twin {
         if let Some(first) = prepared.first() {
             return (Certainty::Certain, vec![*first]);
         }
-        let listener = by(&[Cause::Accepted], u64::MAX);
         if !listener.is_empty() {
             return (Certainty::Listener, listener);
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -51,9 +51,14 @@ impl Groups {
     /// Finds where cgroup2 is mounted, and looks at all groups.
     pub(super) fn find() -> Self {
         let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
-        let mount = mounts(&table, b"cgroup2").find_map(|(root, directory)| {
+        let mounted = mounts(&table, b"cgroup2").find_map(|(root, directory)| {
             let file = File::open(&directory).ok()?;
             Some(Mount { directory, root, file })
+        });
+        let mount = mounted.or_else(|| {
+            let file = weir_sys::cgroup::mounted().ok()?;
+            let directory = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+            Some(Mount { directory, root: "/".to_owned(), file })
         });
         let version_1 = mounts(&table, b"cgroup").next().is_some();
         let mut groups = Self { mount, known: HashMap::new(), next_look: Instant::now(), version_1 };
