@@ -26,14 +26,15 @@
 //! # }
 //! ```
 
-mod owners;
+pub(crate) mod owners;
 
 pub use weir_who::{
     Cause, Certainty, Container, Counts, News, Owner, Process, ProcessId, Register, Settings, Sighting,
     SocketKind, Whose,
 };
 
-pub use self::owners::{Owners, outbound, renumbered};
+pub(crate) use self::owners::renumbered;
+pub use self::owners::{Owners, outbound};
 
 /// Returns which run of the system this is (`/proc/sys/kernel/random/boot_id`); zeros if it cannot be read. The numbers of
 /// sockets and processes are only told from each other within one.
