@@ -217,9 +217,9 @@ mod tests {
 
     #[test]
     fn owners_are_short_and_say_how_sure_they_are() {
-        let [first, second, curl] = [process(4711, "nginx"), process(4712, "nginx"), process(812, "curl")];
-        let (one, two) = ([first.clone()], [first.clone(), second.clone()]);
-        let mixed = [first.clone(), curl.clone(), second.clone()];
+        let all = [process(4711, "nginx"), process(4712, "nginx"), process(812, "curl")];
+        let some = |places: &[usize]| places.iter().map(|&place| Arc::clone(&all[place])).collect::<Vec<_>>();
+        let (one, two, mixed) = (some(&[0]), some(&[0, 1]), some(&[0, 2, 1]));
         let many: Vec<_> = (1..=9).map(|number| process(number, "w")).collect();
         for (certainty, processes, line, comment) in [
             (Certainty::Certain, &one[..], "nginx[4711]", "sender nginx[4711] user 33 certain"),
@@ -253,10 +253,10 @@ mod tests {
         }
         let container =
             Container { id: "4f".repeat(32), name: Some("web".to_owned()), engine: "docker".to_owned() };
-        let inside = Arc::new(Process { container: Some(container), ..(*first).clone() });
+        let inside = Arc::new(Process { container: Some(container), ..(*all[0]).clone() });
         let both = Whose {
-            sender: of(Certainty::Certain, &[curl]),
-            receiver: of(Certainty::Listener, &[Arc::clone(&inside)]),
+            sender: of(Certainty::Certain, &some(&[2])),
+            receiver: of(Certainty::Listener, &[inside]),
         };
         assert_eq!(OwnersLine(&both).to_string(), "curl[812] > nginx[4711]?listener");
         assert_eq!(

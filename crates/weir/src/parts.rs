@@ -24,6 +24,7 @@ pub use crate::live::{
     statistics::{by_tc_filters, check_statistics},
 };
 pub use crate::units::{grouped, packets};
+pub use crate::who::owners::renumbered;
 pub use crate::writer::broker::{FileBroker, OpenedFile, Purpose};
 pub use crate::writer::local_broker::{LocalBroker, can_run};
 pub use crate::writer::refusal::Refusal;

@@ -14,7 +14,7 @@ use super::ruled::Rules;
 use super::split::{self, Split};
 use super::stream::StreamArgs;
 use super::when::{self, When};
-use super::who::WhoArgs;
+use super::who::{Who, WhoArgs};
 use crate::args::ConfineArgs;
 use crate::args::MORE;
 use crate::check::CheckArgs;
@@ -335,6 +335,11 @@ impl ReadArgs {
         self.stream.check(self.write.as_deref())?;
         self.line.check().map_err(Failure::usage)?;
         Ok(())
+    }
+
+    /// Returns what finds owners in the input, which has this order and filter; `None`: they are not wanted.
+    pub(super) fn who(&self, sort: Sort, filter: Option<&FileFilter>) -> Result<Option<Who<'_>>, Failure> {
+        Who::open(&self.who, &self.files(), (sort, filter), self.follow, self.write.is_some())
     }
 
     /// Returns which packets are selected, besides the filter.

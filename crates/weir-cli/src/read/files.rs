@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use weir::parts::renumbered;
 use weir::reader::{self, InterfaceStatistics, Reader, Run};
-use weir::who;
 use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
 use weir::{CaptureStats, Direction, FileInterface, Packet};
 use weir_savefile::pcapng::WHO;
@@ -497,7 +497,7 @@ impl Sink for Files {
         let Some(body) = reader::to_copy(kind, body) else { return Ok(()) };
         // Files of a split number interfaces as their packets come.
         let number = |number| Some(number).filter(|_| self.sorter.is_none());
-        let renumbered = who::renumbered(kind, &body, number);
+        let renumbered = renumbered(kind, &body, number);
         let body = renumbered.as_deref().unwrap_or(&body);
         if self.sorter.is_none() {
             return Ok(self.whole()?.writer.block(kind, body)?);

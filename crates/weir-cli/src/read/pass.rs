@@ -31,7 +31,7 @@ impl<'a> Pass<'a> {
     ) -> Result<Self, Failure> {
         let input = Input::open_until_signal(&args.files(), sort, filter)?;
         let progress = Progress::new(input.meters(), input.size(), args.prints());
-        let who = Who::open(args, sort, filter)?;
+        let who = args.who(sort, filter)?;
         Ok(Self { filter, progress, sort, who, ..Self::of(args, input) })
     }
 

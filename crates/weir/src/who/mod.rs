@@ -27,7 +27,7 @@
 //! # }
 //! ```
 
-mod owners;
+pub(crate) mod owners;
 
 pub use weir_who::{
     Cause, Certainty, Container, Counts, News, Owner, Process, ProcessId, Question, Register, Settings, Side,

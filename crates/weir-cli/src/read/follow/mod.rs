@@ -32,7 +32,7 @@ pub(super) fn run(
     let mut sink = Continued { sink, known: Vec::new(), numbers: Vec::new(), overwritten: false };
     let mut path = if path.exists() { path.to_owned() } else { newest_of_ring(path) };
     let (mut choice, mut opened) = (None, Some(opened));
-    let mut who = Who::open(args, args.sort(), filter)?;
+    let mut who = args.who(args.sort(), filter)?;
     let mut before: Option<Arc<Mutex<Watch>>> = None;
     loop {
         let watch = Arc::new(Mutex::new(Watch::new(&path)));

@@ -16,8 +16,8 @@ use weir_render::OwnersComment;
 
 pub(crate) use self::args::WhoArgs;
 use super::input::{Input, Sort};
+use super::note;
 use super::sink::{End, Sink};
-use super::{ReadArgs, note};
 use crate::failure::Failure;
 use crate::{style, units};
 
@@ -62,27 +62,28 @@ struct Scout {
 }
 
 impl<'a> Who<'a> {
-    /// `None`: owners are not wanted. `sort` and `filter`: those of the input.
+    /// `None`: owners are not wanted. `sort` and `filter`: those of the input. `once`: it cannot be read ahead. `writes`: packets are
+    /// written to a file.
     pub(super) fn open(
-        args: &'a ReadArgs,
-        sort: Sort,
-        filter: Option<&FileFilter>,
+        args: &'a WhoArgs,
+        files: &[PathBuf],
+        (sort, filter): (Sort, Option<&FileFilter>),
+        once: bool,
+        writes: bool,
     ) -> Result<Option<Self>, Failure> {
-        if !args.who.is_on() {
+        if !args.is_on() {
             return Ok(None);
         }
-        let files = args.files();
         let is_regular =
             |path: &PathBuf| path != Path::new("-") && path.metadata().is_ok_and(|data| data.is_file());
-        let is_twice = !args.follow && files.iter().all(is_regular);
-        let scout = if is_twice { Some(Scout::open(&files, sort, filter)?) } else { None };
-        let name = match &files[..] {
+        let is_twice = !once && files.iter().all(is_regular);
+        let scout = if is_twice { Some(Scout::open(files, sort, filter)?) } else { None };
+        let name = match files {
             [file] => style::visible(&file.display().to_string()),
             files => format!("{} files", files.len()),
         };
         let (owners, interfaces) = (Owners::default(), Vec::new());
         let (with_process, with_comment) = (Vec::new(), Vec::new());
-        let (args, writes) = (&args.who, args.write.is_some());
         let warned = false;
         let mut who =
             Self { args, writes, owners, scout, name, warned, interfaces, with_process, with_comment };
