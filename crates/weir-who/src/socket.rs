@@ -362,7 +362,8 @@ impl Socket {
     }
 
     fn find_names(&self) -> Vec<Name> {
-        let mut names = Vec::new();
+        // Most have one, and it is kept.
+        let mut names = Vec::with_capacity(1);
         if self.kind == SocketKind::Raw {
             let bound = self.ends.iter().map(|ends| ends.local.address).rfind(|own| !own.is_unspecified());
             names.extend(self.ends.first().map(|ends| Name {
