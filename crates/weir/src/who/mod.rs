@@ -34,7 +34,8 @@ pub use weir_who::{
     Sighting, SocketKind, Whose, container, decode, encode, unit,
 };
 
-pub use self::owners::{Owners, outbound, renumbered};
+pub(crate) use self::owners::renumbered;
+pub use self::owners::{Owners, outbound};
 #[cfg(feature = "live")]
 pub use crate::live::who::{HookState, Tracker, TrackerSettings};
 
