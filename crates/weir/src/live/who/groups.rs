@@ -97,7 +97,7 @@ impl Groups {
         let mut left = vec![mount.directory.clone()];
         while let Some(directory) = left.pop() {
             let Ok(status) = fs::symlink_metadata(&directory) else { continue };
-            let below = directory.strip_prefix(&mount.directory).unwrap_or(Path::new(""));
+            let Ok(below) = directory.strip_prefix(&mount.directory) else { continue };
             let path = joined(&mount.root, below);
             found.insert(status.ino(), path);
             let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
