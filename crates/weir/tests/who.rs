@@ -16,7 +16,7 @@ use weir_lab::{Call, NetNs, Network, Veth, refuse, root_test};
 #[path = "common/mod.rs"]
 mod common;
 
-use common::drain;
+use common::{drain, wait_until};
 
 /// The environment's name for the part.
 const PART: &str = "WEIR_WHO_PART";
@@ -150,7 +150,26 @@ fn tell_name(protocol: u8, local: SocketAddr, process: u32) {
 
 fn tell(line: &str) {
     // In front of it is what the test's harness writes.
-    println!("\nWHO {line}");
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(format!("\nWHO {line}\n").as_bytes()).unwrap();
+}
+
+/// Takes in all that was told until now. A report that is being written, of another process, holds up those behind it.
+fn take_in(tracker: &mut Tracker, news: &mut Vec<News>) {
+    let marker = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = marker.local_addr().unwrap().port();
+    let is_marker = |news: &News| {
+        matches!(news, News::Sighting(sighting) if sighting.cause == Cause::Bound && sighting.local.port == port
+            && sighting.process.as_ref().is_some_and(|process| process.id.number == std::process::id()))
+    };
+    let came = || {
+        tracker.poll().unwrap();
+        let new = tracker.take_news();
+        let came = new.iter().any(is_marker);
+        news.extend(new);
+        came
+    };
+    wait_until(came, || "a socket of this process is not told of".to_owned());
 }
 
 /// A process with a part.
@@ -239,8 +258,8 @@ fn root_each_socket_has_its_process_and_so_has_each_packet() {
         frames.extend(chunk.packets().map(|packet| (packet.timestamp, packet.data.to_vec())));
     });
 
-    // What the kernel tells, it has told by now.
-    tracker.poll().unwrap();
+    let mut news = Vec::new();
+    take_in(&mut tracker, &mut news);
     let unsettled = |tracker: &Tracker| {
         let questions =
             frames.iter().map(|(at, frame)| Question { at: *at, namespace: None, link_type: 1, frame });
@@ -279,8 +298,7 @@ fn root_each_socket_has_its_process_and_so_has_each_packet() {
 
     let names = client.names.clone();
     client.end();
-    tracker.poll().unwrap();
-    let news = tracker.take_news();
+    take_in(&mut tracker, &mut news);
     let sightings: Vec<&Sighting> = news
         .iter()
         .filter_map(|news| match news {
@@ -319,7 +337,11 @@ fn root_each_socket_has_its_process_and_so_has_each_packet() {
         let local = (TCP, sighting.local.address, sighting.local.port);
         assert!(if sighting.protocol == TCP { names.contains_key(&local) } else { sighting.local.port == 0 });
     }
-    assert_eq!(of(own, Cause::Established).len(), 4);
+    let is_ours = |sighting: &&&Sighting| {
+        let local = (TCP, sighting.local.address, sighting.local.port);
+        sighting.cause == Cause::Established && sighting.namespace == here && names.contains_key(&local)
+    };
+    assert_eq!(sightings.iter().filter(is_ours).count(), 4);
     // Twice the heir sends, and tells it once.
     assert_eq!(of(own, Cause::Sent).len(), 8);
     for heir in names.values().filter(|&&process| process != own) {

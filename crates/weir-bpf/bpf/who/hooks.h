@@ -18,33 +18,20 @@
 /* 1 while `tcp` is attached: it then tells of TCP's connections, with both ends. */
 __u32 tcp_is_told = 0;
 
-/* Returns what is kept with a socket that has new ends, by whom it has them; NULL: memory is short. */
-static __always_inline struct kept *owned(void *sk)
+/* Notes that a socket has new ends: who sends on it is told again. */
+static __always_inline void forget_sender(void *sk)
 {
-	struct kept *kept = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (kept) {
-		describe_current(&kept->owner);
-		kept->sender = 0;
-	}
-	return kept;
-}
-
-/* Writes whose doing it is: what was kept of it just now. */
-static __always_inline void tell_owner(struct who_report *report, const struct kept *kept)
-{
+	struct kept *kept = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	if (kept)
-		report->process = kept->owner;
-	else
-		describe_current(&report->process);
+		kept->sender = 0;
 }
 
 SEC("cgroup/sock_create") int create(struct bpf_sock *ctx)
 {
-	const struct kept *kept = owned(ctx);
 	struct who_report *report = begin(WHO_CREATED, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
 	if (!report)
 		return ALLOW;
-	tell_owner(report, kept);
+	describe_current(&report->process);
 	report->family = ctx->family;
 	report->kind = ctx->type;
 	report->protocol = ctx->protocol;
@@ -69,11 +56,11 @@ SEC("cgroup/sock_release") int release(struct bpf_sock *ctx)
 
 SEC("cgroup/post_bind4") int bind4(struct bpf_sock *ctx)
 {
-	const struct kept *kept = owned(ctx);
+	forget_sender(ctx);
 	struct who_report *report = begin(WHO_BOUND, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
 	if (!report)
 		return ALLOW;
-	tell_owner(report, kept);
+	describe_current(&report->process);
 	report->family = AF_INET;
 	report->kind = ctx->type;
 	report->protocol = ctx->protocol;
@@ -85,11 +72,11 @@ SEC("cgroup/post_bind4") int bind4(struct bpf_sock *ctx)
 
 SEC("cgroup/post_bind6") int bind6(struct bpf_sock *ctx)
 {
-	const struct kept *kept = owned(ctx);
+	forget_sender(ctx);
 	struct who_report *report = begin(WHO_BOUND, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
 	if (!report)
 		return ALLOW;
-	tell_owner(report, kept);
+	describe_current(&report->process);
 	report->family = AF_INET6;
 	report->kind = ctx->type;
 	report->protocol = ctx->protocol;
@@ -113,13 +100,13 @@ SEC("cgroup/connect4") int connect4(struct bpf_sock_addr *ctx)
 	struct bpf_sock *sk = ctx->sk;
 	if (!sk)
 		return ALLOW;
-	const struct kept *kept = owned(sk);
-	if (kept && is_told_later(sk))
+	if (is_told_later(sk))
 		return ALLOW;
+	forget_sender(sk);
 	struct who_report *report = begin(WHO_CONNECTING, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
 	if (!report)
 		return ALLOW;
-	tell_owner(report, kept);
+	describe_current(&report->process);
 	tell_socket(report, sk);
 	if (sk->family == AF_INET6) { /* IPv4 in IPv6 */
 		report->remote[2] = bpf_htonl(0xffff);
@@ -137,13 +124,13 @@ SEC("cgroup/connect6") int connect6(struct bpf_sock_addr *ctx)
 	struct bpf_sock *sk = ctx->sk;
 	if (!sk)
 		return ALLOW;
-	const struct kept *kept = owned(sk);
-	if (kept && is_told_later(sk))
+	if (is_told_later(sk))
 		return ALLOW;
+	forget_sender(sk);
 	struct who_report *report = begin(WHO_CONNECTING, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
 	if (!report)
 		return ALLOW;
-	tell_owner(report, kept);
+	describe_current(&report->process);
 	tell_socket(report, sk);
 	report->remote[0] = ctx->user_ip6[0];
 	report->remote[1] = ctx->user_ip6[1];
@@ -210,15 +197,22 @@ SEC("sockops") int tcp(struct bpf_sock_ops *ctx)
 	}
 	if (!sk)
 		return ALLOW;
-	/* A process's own call; the others come for a packet, and what runs then has nothing to do with it. */
-	const struct kept *kept =
-	        cause == WHO_LISTENING ? owned(sk) : bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	/* Two are a process's own calls; the others come for a packet, and what runs then has nothing to do with it. A socket
+	 * that is made for a connection has got a copy of what was kept with the listening one. */
+	struct kept *kept = NULL;
+	if (cause == WHO_LISTENING) {
+		kept = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (kept)
+			describe_current(&kept->listener);
+	} else if (cause == WHO_ACCEPTED) {
+		kept = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	}
 	struct who_report *report = begin(cause, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
 	if (!report)
 		return ALLOW;
 	if (kept)
-		report->process = kept->owner;
-	else if (cause == WHO_LISTENING)
+		report->process = kept->listener;
+	else if (cause == WHO_LISTENING || (cause == WHO_CONNECTING && !is_kernel_thread()))
 		describe_current(&report->process);
 	tell_socket(report, sk);
 	if (cause != WHO_LISTENING)

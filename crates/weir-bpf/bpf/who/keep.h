@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Sockets' owners, kept with the sockets, and the way of reports to the process. */
+/* What is kept with sockets, and the way of reports to the process. */
 #pragma once
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -28,11 +28,12 @@ struct {
 	__uint(max_entries, 1);
 } missed SEC(".maps");
 
-/* What is kept with a socket. A socket that is made for a connection gets a copy of the listening one's. */
+/* What is kept with a socket that takes connections, or on which something is sent without one: others cost no memory. A
+ * socket that is made for a connection gets a copy of the listening one's. */
 struct kept {
-	struct who_process owner; /* that has last made, bound, connected or opened it for connections */
-	__u64 sender_started;     /* the process that was last told to send without a connection */
-	__u32 sender;             /* 0: none since the socket has had its ends */
+	struct who_process listener; /* that has opened it for connections */
+	__u64 sender_started;        /* the process that was last told to send without a connection */
+	__u32 sender;                /* 0: none since the socket has had its ends */
 	__u32 zero;
 };
 

@@ -3,6 +3,9 @@
 #pragma once
 #include <linux/types.h>
 
+#define PF_KTHREAD 0x00200000
+#define TCP_LISTEN 10
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 typedef struct {
@@ -34,6 +37,7 @@ struct signal_struct {
 };
 
 struct task_struct {
+	unsigned int flags;
 	int tgid;
 	__u64 start_boottime;
 	struct task_struct *real_parent;

@@ -2,6 +2,7 @@
 /* The process that runs. With WITHOUT_BTF, for kernels that do not describe their types, less is known of it. */
 #pragma once
 #include <linux/bpf.h>
+#include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 #include "who/report.h"
 
@@ -27,11 +28,23 @@ static __always_inline void describe_current(struct who_process *to)
 	to->cgroup = bpf_get_current_cgroup_id();
 }
 
+/* Returns whether no process runs, but the kernel's own work, which connects by MPTCP. */
+static __always_inline bool is_kernel_thread(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	return task->flags & PF_KTHREAD;
+}
+
 static __always_inline __u64 current_started(void)
 {
 	return ((struct task_struct *)bpf_get_current_task_btf())->group_leader->start_boottime;
 }
 #else
+static __always_inline bool is_kernel_thread(void)
+{
+	return false; /* not known */
+}
+
 static __always_inline void describe_current(struct who_process *to)
 {
 	to->started = 0;

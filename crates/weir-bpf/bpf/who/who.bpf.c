@@ -5,7 +5,7 @@
  * executed  tp_btf/sched_process_exec. A process runs another program.
  * ended     tp_btf/sched_process_exit. The last thread of a process ends.
  * files     iter/task_file (kernel 5.11, sock_from_file). Output: a `struct who_report` for each process and each of its open
- *           files that is a socket of IPv4 or IPv6. What the others have not yet kept with the socket is kept then.
+ *           files that is a socket of IPv4 or IPv6. The process is kept with one that takes connections, unless another is.
  *
  * They need a kernel that describes its types (BTF); who_plain.bpf.c does not. */
 #include <linux/bpf.h>
@@ -94,9 +94,11 @@ SEC("iter/task_file") int files(struct bpf_iter__task_file *ctx)
 	describe(&report.process, task);
 	report.process.cgroup = task->cgroups->dfl_cgrp->kn->id;
 	tell_ends(&report, sk);
-	struct kept *kept = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (kept && !kept->owner.number)
-		kept->owner = report.process;
+	if (sk->sk_type == SOCK_STREAM && sk->__sk_common.skc_state == TCP_LISTEN) {
+		struct kept *kept = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (kept && !kept->listener.number)
+			kept->listener = report.process;
+	}
 	bpf_seq_write(ctx->meta->seq, &report, sizeof(report));
 	return 0;
 }

@@ -21,7 +21,7 @@ pub enum Cause {
     Listening,
     /// It was made for a connection from elsewhere. The process is that of the listening socket.
     Accepted,
-    /// It has a connection. The process is the one that connected it.
+    /// The connection that was begun by it stands. No process is told.
     Established,
     /// Nobody has it open any longer.
     Closed,

@@ -22,7 +22,11 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn of(path: &str) -> Self {
-        Self { path: Some(path.to_owned()), container: container(path), unit: unit(path) }
+        Self {
+            path: Some(path.to_owned()),
+            container: weir_who::container(path),
+            unit: weir_who::unit(path).map(str::to_owned),
+        }
     }
 }
 
@@ -102,7 +106,7 @@ impl Groups {
         let mut left = vec![mount.directory.clone()];
         while let Some(directory) = left.pop() {
             let Ok(status) = fs::symlink_metadata(&directory) else { continue };
-            let below = directory.strip_prefix(&mount.directory).unwrap_or(Path::new(""));
+            let Ok(below) = directory.strip_prefix(&mount.directory) else { continue };
             let path = joined(&mount.root, below);
             found.insert(status.ino(), path);
             let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
@@ -168,51 +172,6 @@ fn unescaped(word: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the unit of systemd: the last part of the path that names one, but for slices, which only order them.
-pub(super) fn unit(path: &str) -> Option<String> {
-    let is_unit = |part: &&str| [".service", ".scope", ".socket"].iter().any(|kind| part.ends_with(kind));
-    path.split('/').rfind(is_unit).map(str::to_owned)
-}
-
-/// Returns the innermost container that the path names.
-pub(super) fn container(path: &str) -> Option<Container> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    (0..parts.len()).rev().find_map(|at| {
-        let above = at.checked_sub(1).map_or("", |above| parts[above]);
-        let (engine, id) = named(parts[at], above)?;
-        Some(Container { id: id.to_owned(), name: None, engine: engine.to_owned() })
-    })
-}
-
-/// Returns the engine and the container's identity that a part of a path names: by the scope that systemd has for it
-/// (`docker-ID.scope`), or by the directory that an engine without systemd makes (`/docker/ID`).
-fn named<'a>(part: &'a str, above: &str) -> Option<(&'static str, &'a str)> {
-    const PREFIXES: [(&str, &str); 5] = [
-        ("docker-", "docker"),
-        ("cri-containerd-", "containerd"),
-        ("nerdctl-", "containerd"),
-        ("crio-", "cri-o"),
-        ("libpod-", "podman"),
-    ];
-    let bare = part.strip_suffix(".scope").unwrap_or(part);
-    for (prefix, engine) in PREFIXES {
-        if let Some(id) = bare.strip_prefix(prefix).filter(|id| is_id(id)) {
-            return Some((engine, id));
-        }
-    }
-    match above {
-        "docker" if is_id(part) => Some(("docker", part)),
-        // Of Kubernetes, by containerd or another one.
-        _ if (above.starts_with("pod") || above.starts_with("kubepods")) && is_id(part) => Some(("", part)),
-        _ => None,
-    }
-}
-
-/// Engines give a container 64 hexadecimal digits.
-fn is_id(word: &str) -> bool {
-    word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,40 +190,6 @@ broken
         assert_eq!(joined("/", Path::new("a/b")), "/a/b");
         assert_eq!(joined("/lxc/a b", Path::new("c")), "/lxc/a b/c");
         assert_eq!(joined("/lxc", Path::new("")), "/lxc");
-    }
-
-    #[test]
-    fn paths_tell_containers_and_units() {
-        let id = "0123456789abcdef".repeat(4);
-        let of = |path: &str| {
-            let path = path.replace("ID", &id);
-            let container = container(&path).map(|container| {
-                assert_eq!(container.id, id);
-                container.engine
-            });
-            (container, unit(&path))
-        };
-        let some = |word: &str| Some(word.to_owned());
-        for (path, engine, service) in [
-            ("/", None, None),
-            ("/system.slice/nginx.service", None, some("nginx.service")),
-            ("/user.slice/user-0.slice/session-1.scope", None, some("session-1.scope")),
-            ("/system.slice/docker-ID.scope", some("docker"), some(&format!("docker-{id}.scope"))),
-            ("/docker/ID", some("docker"), None),
-            ("/docker/ID/system.slice/web.service", some("docker"), some("web.service")),
-            ("/kubepods/burstable/pod1234/ID", some(""), None),
-            (
-                "/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope",
-                some("containerd"),
-                some(&format!("cri-containerd-{id}.scope")),
-            ),
-            ("/kubepods.slice/crio-ID.scope", some("cri-o"), some(&format!("crio-{id}.scope"))),
-            ("/machine.slice/libpod-ID.scope/container", some("podman"), some(&format!("libpod-{id}.scope"))),
-            ("/machine.slice/libpod-conmon-ID.scope", None, some(&format!("libpod-conmon-{id}.scope"))),
-            ("/docker/short", None, None),
-        ] {
-            assert_eq!(of(path), (engine, service), "{path}");
-        }
     }
 
     #[test]
