@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use weir::flows::Flow;
-use weir::flows::export::{Account, Encoder, Exported};
+use weir::flows::export::{Account, Encoder, Exported, Missed};
+use weir::flows::{Counts, Flow};
 
 use super::line::{Line, LineCounts, News, State};
 use super::outlet::{Destination, Unsent};
@@ -22,20 +22,29 @@ const SOME: usize = 1000;
 #[derive(Debug, Default)]
 pub(super) struct Told {
     flows: AtomicU64,
+    packets: AtomicU64,
     ignored_packets: AtomicU64,
+    lost_packets: AtomicU64,
 }
 
 impl Told {
-    pub(super) fn set(&self, flows: u64, ignored_packets: u64) {
-        self.flows.store(flows, Ordering::Relaxed);
-        self.ignored_packets.store(ignored_packets, Ordering::Relaxed);
+    /// Tells what the tables have counted, and how many packets were lost before them.
+    pub(super) fn set(&self, counts: &Counts, lost_packets: u64) {
+        for (place, number) in [
+            (&self.flows, counts.flows + counts.all_ended()),
+            (&self.packets, counts.packets),
+            (&self.ignored_packets, counts.not_ip + counts.cut),
+            (&self.lost_packets, lost_packets),
+        ] {
+            place.store(number, Ordering::Relaxed);
+        }
     }
 
-    fn account(&self) -> Account {
-        Account {
-            flows: self.flows.load(Ordering::Relaxed),
-            ignored_packets: self.ignored_packets.load(Ordering::Relaxed),
-        }
+    fn account(&self, missed: Missed) -> Account {
+        let [flows, packets, ignored_packets, lost_packets] =
+            [&self.flows, &self.packets, &self.ignored_packets, &self.lost_packets]
+                .map(|number| number.load(Ordering::Relaxed));
+        Account { flows, packets, ignored_packets, lost_packets, missed }
     }
 }
 
@@ -67,6 +76,9 @@ pub(super) struct Exporter {
     encoder: Encoder,
     line: Box<dyn Line>,
     unsent: Unsent,
+    /// Flows that found no room before they came here, and those that came when nothing could be sent any more.
+    refused: Missed,
+    missed: Missed,
     watched: Watched,
     told: Arc<Told>,
     /// When the message that is being made has to go.
@@ -88,7 +100,8 @@ impl Exporter {
     pub(super) fn new(encoder: Encoder, line: Box<dyn Line>, told: Arc<Told>) -> Self {
         let next_account = Instant::now() + ACCOUNTS;
         let (unsent, watched) = (Unsent::default(), Watched::default());
-        Self { encoder, line, unsent, watched, told, due: None, next_account }
+        let (refused, missed) = (Missed::default(), Missed::default());
+        Self { encoder, line, unsent, refused, missed, watched, told, due: None, next_account }
     }
 
     /// Returns what another thread can look at.
@@ -132,9 +145,11 @@ impl Exporter {
     }
 
     fn account(&mut self) {
+        let mut missed = self.missed;
+        missed += self.refused;
         let (line, unsent) = (&mut *self.line, &mut self.unsent);
         let mut send = |message: &[u8]| hand_over(line, unsent, message);
-        self.encoder.account(&self.told.account(), now(), &mut send);
+        self.encoder.account(&self.told.account(missed), now(), &mut send);
         self.next_account = Instant::now() + ACCOUNTS;
     }
 }
@@ -153,6 +168,7 @@ impl Destination for Exporter {
                     self.unsent.waiting += 1;
                 } else {
                     self.unsent.lost += 1;
+                    self.missed.add(flow);
                 }
             }
             let time = Instant::now();
@@ -190,6 +206,10 @@ impl Destination for Exporter {
 
     fn unsent(&self) -> Unsent {
         self.unsent
+    }
+
+    fn refused(&mut self, refused: Missed) {
+        self.refused = refused;
     }
 }
 

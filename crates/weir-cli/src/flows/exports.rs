@@ -272,16 +272,15 @@ impl Exports {
         self.all.iter().map(|export| export.writing.outlet())
     }
 
-    /// Says what collectors are told of all flows, and of packets that are in none.
-    pub(super) fn set_account(&self, flows: u64, ignored_packets: u64) {
-        self.told.set(flows, ignored_packets);
+    /// Says what collectors are told of all flows and packets.
+    pub(super) fn set_account(&self, counts: &Counts) {
+        self.told.set(counts, 0);
     }
 
     /// The same, of a capture.
     pub(super) fn set_account_of(&self, stats: &CaptureStats, counts: &Counts) {
         let captured = stats.total();
-        let ignored = captured.lost + captured.errors + counts.not_ip + counts.cut;
-        self.set_account(counts.flows + counts.all_ended(), ignored);
+        self.told.set(counts, captured.lost + captured.errors);
     }
 
     pub(super) fn counts(&self) -> Vec<ExportCounts> {

@@ -99,7 +99,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
     progress.clear();
     let printed = result.and_then(|()| found.end());
     let counts = found.table.counts();
-    exports.set_account(counts.all_ended(), counts.not_ip + counts.cut);
+    exports.set_account(&counts);
     let counts = FlowCounts::new(&counts, None, exports.finish());
     let printed = printed.and_then(|()| match form {
         Form::Json => json::line(out::stdout(), &FileAccount { r#type: "account", flows: &counts }),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir::flows::Flow;
+use weir::flows::export::Missed;
 
 use crate::failure::Failure;
 
@@ -34,6 +35,9 @@ pub(super) trait Destination: Send {
     fn unsent(&self) -> Unsent {
         Unsent::default()
     }
+
+    /// Told before each of the other calls which flows have found no room until then, since the start.
+    fn refused(&mut self, _refused: Missed) {}
 }
 
 /// Flows that a destination was given and has not sent.
@@ -67,6 +71,8 @@ struct Shared {
 struct Waiting {
     flows: VecDeque<Flow>,
     counts: OutletCounts,
+    /// Flows that have found no room.
+    refused: Missed,
     /// Flows that the destination was given, and those of them that it has lost.
     handed: u64,
     lost_there: u64,
@@ -143,8 +149,9 @@ impl Outlet {
     fn put(&self, mut flows: Vec<Flow>, mut waiting: MutexGuard<'_, Waiting>) {
         let room = if waiting.is_over { 0 } else { MOST.saturating_sub(waiting.flows.len()) };
         waiting.counts.given += flows.len() as u64;
-        waiting.counts.lost += flows.len().saturating_sub(room) as u64;
-        flows.truncate(room);
+        let room = room.min(flows.len());
+        waiting.counts.lost += (flows.len() - room) as u64;
+        flows.drain(room..).for_each(|flow| waiting.refused.add(&flow));
         waiting.counts.queued += flows.len() as u64;
         waiting.flows.extend(flows);
         drop(waiting);
@@ -162,6 +169,7 @@ impl Outlet {
 
     fn write(&self, destination: &mut impl Destination) {
         while let Some(flows) = self.next() {
+            destination.refused(self.waiting().refused);
             let sent = if flows.is_empty() { destination.rest() } else { destination.send(&flows) };
             let mut waiting = self.waiting();
             if let Err(error) = sent {
@@ -169,6 +177,7 @@ impl Outlet {
             }
             waiting.settle(flows.len() as u64, destination.unsent());
         }
+        destination.refused(self.waiting().refused);
         let finished = destination.finish();
         let mut waiting = self.waiting();
         match finished {
@@ -230,11 +239,15 @@ pub(super) mod tests {
     use super::*;
 
     /// Writes when it is told to.
-    struct Slow(Receiver<io::Result<()>>);
+    struct Slow(Receiver<io::Result<()>>, Arc<Mutex<Missed>>);
 
     impl Destination for Slow {
         fn send(&mut self, _flows: &[Flow]) -> io::Result<()> {
             self.0.recv().unwrap_or(Ok(()))
+        }
+
+        fn refused(&mut self, refused: Missed) {
+            *self.1.lock().unwrap() = refused;
         }
     }
 
@@ -255,7 +268,8 @@ pub(super) mod tests {
     #[test]
     fn each_flow_is_sent_or_lost() {
         let (tell, told) = channel();
-        let mut writing = Outlet::start(Slow(told)).expect("a thread");
+        let refused = Arc::<Mutex<Missed>>::default();
+        let mut writing = Outlet::start(Slow(told, Arc::clone(&refused))).expect("a thread");
         let outlet = writing.outlet().clone();
         outlet.give(flows(1));
         // The thread has it, or soon will: so many more fit, and one does not.
@@ -272,6 +286,9 @@ pub(super) mod tests {
         let (counts, result) = writing.finish();
         assert!(result.is_ok());
         assert_eq!((counts.sent, counts.queued, counts.lost), (MOST as u64 + 1, 0, 1));
+        let mut one = Missed::default();
+        one.add(&flows(1)[0]);
+        assert_eq!(*refused.lock().unwrap(), one, "the destination is told before the end");
     }
 
     /// Keeps each flow until the next, and loses every third.
@@ -320,7 +337,7 @@ pub(super) mod tests {
     fn who_is_patient_loses_nothing() {
         let (tell, told) = channel();
         drop(tell);
-        let mut writing = Outlet::start(Slow(told)).expect("a thread");
+        let mut writing = Outlet::start(Slow(told, Arc::default())).expect("a thread");
         writing.outlet().give_patiently(flows(MOST * 3 + 1));
         let (counts, result) = writing.finish();
         assert!(result.is_ok());
@@ -330,7 +347,7 @@ pub(super) mod tests {
     #[test]
     fn after_a_failure_all_are_lost() {
         let (tell, told) = channel();
-        let mut writing = Outlet::start(Slow(told)).expect("a thread");
+        let mut writing = Outlet::start(Slow(told, Arc::default())).expect("a thread");
         writing.outlet().give(flows(3));
         tell.send(Err(io::ErrorKind::BrokenPipe.into())).expect("it waits");
         let outlet = writing.outlet().clone();

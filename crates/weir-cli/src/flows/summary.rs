@@ -198,6 +198,15 @@ impl FlowCounts {
                 page.count("weir_flows_exported", &[("to", &export.to), ("place", &place)], flows);
             }
         });
+        if !self.exports.is_empty() {
+            page.gauge(
+                "weir_flows_queued",
+                "Flows that have ended and are not yet sent, by collector or directory.",
+            );
+        }
+        for export in &self.exports {
+            page.sample("weir_flows_queued", &[("to", &export.to)], export.flows.queued);
+        }
         let lines: Vec<_> = self.exports.iter().filter_map(|to| Some((&to.to, to.line()?))).collect();
         if !lines.is_empty() {
             page.counter(

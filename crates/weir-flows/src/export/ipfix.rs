@@ -28,8 +28,8 @@ const OBSERVATION_DOMAIN: (u16, u16) = (149, 4);
 
 const OF_INTERFACES: Options =
     Options { id: INTERFACES, scope: 1, fields: &[(10, 4), (82, VARIABLE), (83, VARIABLE)] };
-/// exportedMessageTotalCount, exportedOctetTotalCount, exportedFlowRecordTotalCount, observedFlowTotalCount,
-/// ignoredPacketTotalCount, notSentFlowTotalCount, notSentPacketTotalCount, notSentOctetTotalCount.
+/// exportedMessageTotalCount, exportedOctetTotalCount, exportedFlowRecordTotalCount, observedFlowTotalCount, packetTotalCount,
+/// ignoredPacketTotalCount, droppedPacketTotalCount, notSentFlowTotalCount, notSentPacketTotalCount, notSentOctetTotalCount.
 const OF_ACCOUNT: Options = Options {
     id: ACCOUNT,
     scope: 1,
@@ -39,7 +39,9 @@ const OF_ACCOUNT: Options = Options {
         (40, 8),
         (42, 8),
         (163, 8),
+        (86, 8),
         (164, 8),
+        (135, 8),
         (166, 8),
         (167, 8),
         (168, 8),
@@ -154,10 +156,12 @@ impl Ipfix {
             sent.octets,
             sent.records,
             account.flows,
+            account.packets,
             account.ignored_packets,
-            unsent.records,
-            unsent.packets,
-            unsent.bytes,
+            account.lost_packets,
+            unsent.records + account.missed.flows,
+            unsent.packets + account.missed.packets,
+            unsent.bytes + account.missed.bytes,
         ] {
             put(number, 8, out);
         }

@@ -57,4 +57,4 @@ pub use self::ipfix::Ipfix;
 pub use self::netflow5::Netflow5;
 pub use self::netflow9::Netflow9;
 pub use self::outbox::{Exported, Sum};
-pub use self::settings::{Account, Error, Interface, Sampling, Settings};
+pub use self::settings::{Account, Error, Interface, Missed, Sampling, Settings};

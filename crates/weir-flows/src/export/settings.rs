@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::fields::Fields;
+use crate::Flow;
 
 /// What can be chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,8 +92,42 @@ impl Sampling {
 pub struct Account {
     /// Flows that were seen.
     pub flows: u64,
-    /// Packets that are in no flow: lost, or not of IP, or cut. Their bytes are not known, so they are not exported.
+    /// Packets that were seen, and not lost. Those that are not ignored are in flows: exported, not sent, or yet to come.
+    pub packets: u64,
+    /// Packets of them that are in no flow: not of IP, or cut. Their bytes are not known, so they are not exported.
     pub ignored_packets: u64,
+    /// Packets that were lost before anybody saw them.
+    pub lost_packets: u64,
+    /// Flows that will not be sent, and were never given to the encoder.
+    pub missed: Missed,
+}
+
+/// Flows that somebody has lost, with their packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// How many.
+    pub flows: u64,
+    /// Their packets, both ways.
+    pub packets: u64,
+    /// Their bytes from the IP header on, both ways.
+    pub bytes: u64,
+}
+
+impl Missed {
+    /// Counts one more.
+    pub fn add(&mut self, flow: &Flow) {
+        self.flows += 1;
+        self.packets += flow.packets();
+        self.bytes += flow.bytes();
+    }
+}
+
+impl std::ops::AddAssign for Missed {
+    fn add_assign(&mut self, other: Self) {
+        self.flows += other.flows;
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
 }
 
 /// Why flows cannot be exported.

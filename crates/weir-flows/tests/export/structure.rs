@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use weir_flows::export::{
-    Account, Element, Encoder, Error, Exported, Fields, Format, Interface, Sampling, Settings,
+    Account, Element, Encoder, Error, Exported, Fields, Format, Interface, Missed, Sampling, Settings,
 };
 use weir_flows::{EndReason, Flow, Icmp, Names, Side, Tcp};
 use weir_packet::Endpoint;
@@ -29,23 +29,25 @@ fn a_message_of_ipfix_is_these_bytes() {
     let [message] = &found[..] else { panic!("{found:?}") };
     let template = |id| [0, id, 0, 3, 0, 4, 0, 1, 0x80, 2, 0, 8, 0, 0, 0x72, 0x79, 0, 96, 0xff, 0xff];
     let options = [
-        [1, 4, 0, 9],
+        [1, 4, 0, 11],
         [0, 1, 0, 149],
         [0, 4, 0, 41],
         [0, 8, 0, 40],
         [0, 8, 0, 42],
         [0, 8, 0, 163],
+        [0, 8, 0, 86],
         [0, 8, 0, 164],
+        [0, 8, 0, 135],
         [0, 8, 0, 166],
         [0, 8, 0, 167],
         [0, 8, 0, 168],
     ];
     let expected = [
-        &[0, 10, 0, 123, 0x65, 0x53, 0xf1, 0, 0, 0, 0, 0, 1, 2, 3, 4][..],
+        &[0, 10, 0, 131, 0x65, 0x53, 0xf1, 0, 0, 0, 0, 0, 1, 2, 3, 4][..],
         &[0, 2, 0, 44],
         &with_one(template(0)),
         &with_one(template(1)),
-        &[0, 3, 0, 46],
+        &[0, 3, 0, 54],
         options.as_flattened(),
         &[0, 8],
         &[1, 0, 0, 17, 6, 0, 0, 0, 0, 0xb2, 0xd0, 0x5e, 0, 3],
@@ -127,7 +129,8 @@ fn a_new_session_begins_with_templates_and_the_account_says_what_was_not_sent() 
             encoder.add(&large(), NOW, &mut send);
             encoder.restart(NOW, &mut send);
         }
-        let account = Account { flows: 5, ignored_packets: 6 };
+        let missed = Missed { flows: 1, packets: 2, bytes: 100 };
+        let account = Account { flows: 5, packets: 9, ignored_packets: 6, lost_packets: 7, missed };
         let mut send = |message: &[u8]| {
             files[2].push(message.to_vec());
             true
@@ -148,8 +151,8 @@ fn a_new_session_begins_with_templates_and_the_account_says_what_was_not_sent() 
         let told = |number| last.number(0, number);
         assert_eq!([40, 41, 42].map(told), [files[0][0].len() as u64, 1, records], "{format}");
         if format == Format::Ipfix {
-            assert_eq!([149, 163, 164].map(told), [7, 5, 6]);
-            assert_eq!([166, 167, 168].map(told), [1, large().packets(), large().bytes()]);
+            assert_eq!([149, 163, 86, 164, 135].map(told), [7, 5, 9, 6, 7]);
+            assert_eq!([166, 167, 168].map(told), [2, large().packets() + 2, large().bytes() + 100]);
         }
     }
 }

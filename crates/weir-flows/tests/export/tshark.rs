@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_flows::export::{Account, Encoder, Fields, Format, Interface, Sampling, Settings};
+use weir_flows::export::{Account, Encoder, Fields, Format, Interface, Missed, Sampling, Settings};
 use weir_flows::{Flow, Side};
 
 use crate::made::{DAY, NOW, SECOND, all, http, messages};
@@ -406,7 +406,9 @@ fn options(format: Format) -> Vec<Vec<u8>> {
         encoder.add(&http(), NOW, &mut send);
         encoder.flush(NOW, &mut send);
     }
-    encoder.account(&Account { flows: 1 << 40, ignored_packets: 6 }, NOW, &mut send);
+    let missed = Missed { flows: 1, packets: 3, bytes: 1000 };
+    let account = Account { flows: 1 << 40, packets: 1 << 41, ignored_packets: 6, lost_packets: 7, missed };
+    encoder.account(&account, NOW, &mut send);
     encoder.flush(NOW, &mut send);
     messages
 }
@@ -442,10 +444,12 @@ fn told_of_the_exporter(is_ipfix: bool, octets: usize) -> [Told; 3] {
             sent[1].clone(),
             ("flowsexp", number(1)),
             ("flows", (1_u64 << 40).to_string()),
+            ("permanent_packets", (1_u64 << 41).to_string()),
             ("ignore_packets", number(6)),
-            ("notsent_flows", number(1)),
-            ("notsent_packets", http().packets().to_string()),
-            ("notsent_octets", http().bytes().to_string()),
+            ("drop_total_packets", number(7)),
+            ("notsent_flows", number(2)),
+            ("notsent_packets", (http().packets() + 3).to_string()),
+            ("notsent_octets", (http().bytes() + 1000).to_string()),
         ]),
     ]
 }
