@@ -69,6 +69,15 @@ impl Chain {
         }
     }
 
+    /// Returns the latest that is known at a time.
+    #[inline]
+    pub(crate) fn latest(&self, at: u64) -> Option<&Link> {
+        match self {
+            Self::One(link) => (link.known <= at).then_some(link),
+            Self::More(_) => self.around(at).0.next(),
+        }
+    }
+
     /// Returns those that are known at a time, the latest first, and those that are known only later, the first first.
     #[inline]
     pub(crate) fn around(

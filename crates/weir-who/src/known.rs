@@ -1,12 +1,13 @@
 //! Whose a packet is, by all that is known.
 
-use std::net::IpAddr;
+use std::sync::Arc;
 
 use weir_packet::protocol;
 
 use crate::addresses::{Addresses, Here};
 use crate::found::Found;
-use crate::packet::{Body, Contents, Packet, flag};
+use crate::key::{Address, Key};
+use crate::packet::{Body, Contents, Packet, Plain, flag};
 use crate::processes::KnownProcesses;
 use crate::sockets::{Asked, Match, Sockets};
 use crate::{Certainty, Owner, Question, Side};
@@ -33,6 +34,28 @@ struct Sight<'p> {
 impl Known {
     #[inline]
     pub(crate) fn owner(&self, question: &Question<'_>, side: Side) -> Owner {
+        match self.usual(question, side) {
+            Some(owner) => owner,
+            None => self.owner_by_all_rules(question, side),
+        }
+    }
+
+    /// Returns the answer for most packets: those of an open connection that one process alone has used.
+    #[inline]
+    fn usual(&self, question: &Question<'_>, side: Side) -> Option<Owner> {
+        let &Question { at, namespace, link_type, frame } = question;
+        let packet = Plain::of(link_type, frame)?;
+        let [local, remote] = packet.ends(side);
+        if local.address == Address::ANY {
+            return None;
+        }
+        let key = Key::packet(namespace?, packet.protocol, local, remote);
+        let (certainty, process) = self.sockets.get(self.sockets.exactly(&key, at)?).sole()?;
+        Some(Owner { certainty, processes: Arc::clone(self.processes.at(process, at)).into() })
+    }
+
+    #[inline(never)]
+    pub(crate) fn owner_by_all_rules(&self, question: &Question<'_>, side: Side) -> Owner {
         let &Question { at, namespace, link_type, frame } = question;
         match Contents::of(link_type, frame) {
             Contents::Ip(packet) => self.owner_of(&Sight { at, namespace, side, packet: &packet }),
@@ -94,7 +117,8 @@ impl Known {
     #[cold]
     fn find_everywhere(&self, asked: &Asked, found: &mut Found) {
         for namespace in self.sockets.namespaces() {
-            let is_elsewhere = self.addresses.is_here(namespace, asked.local.address, asked.at) == Here::No;
+            let is_elsewhere =
+                self.addresses.is_here(namespace, asked.local.address.ip(), asked.at) == Here::No;
             if !is_elsewhere || asked.is_to_many {
                 self.find(namespace, asked, found);
             }
@@ -148,7 +172,8 @@ impl Known {
         }
     }
 
-    fn is_here(&self, sight: &Sight<'_>, address: IpAddr) -> Here {
+    fn is_here(&self, sight: &Sight<'_>, address: Address) -> Here {
+        let address = address.ip();
         let is_here = |namespace| self.addresses.is_here(namespace, address, sight.at);
         if let Some(namespace) = sight.namespace {
             return is_here(namespace);
@@ -225,7 +250,7 @@ impl Sight<'_> {
     fn asked(&self) -> Option<Asked> {
         let Self { at, side, packet, .. } = *self;
         let [local, remote] = packet.ends(side)?;
-        if local.port == 0 {
+        if local.port == 0 || local.address == Address::ANY {
             return None;
         }
         let is_datagram = matches!(packet.protocol, protocol::UDP | protocol::UDP_LITE);
@@ -235,15 +260,15 @@ impl Sight<'_> {
             protocol: packet.protocol,
             local,
             remote,
-            is_to_many: packet.is_to_many && is_datagram && side == Side::Receiver,
+            is_to_many: is_datagram && side == Side::Receiver && packet.is_to_many(),
             begins: packet.protocol == protocol::TCP && packet.has_flag(flag::SYN),
         })
     }
 
     /// Returns the addresses of this end and the other, and whether they stand for many hosts.
-    fn addresses(&self) -> [(IpAddr, bool); 2] {
+    fn addresses(&self) -> [(Address, bool); 2] {
         let [own, other] = self.packet.addresses(self.side);
-        let is_to_many = self.packet.is_to_many;
+        let is_to_many = self.packet.is_to_many();
         match self.side {
             Side::Sender => [(own, false), (other, is_to_many)],
             Side::Receiver => [(own, is_to_many), (other, false)],

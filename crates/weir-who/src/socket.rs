@@ -7,6 +7,10 @@ use crate::{Cause, Certainty, Side, Sighting, SocketKind};
 
 /// Accounts of its ends that are remembered: the latest.
 const MOST_ENDS: usize = 12;
+/// So many may be there that add nothing to others.
+const FEW_ENDS: usize = 4;
+/// So many are remembered in any case.
+const LATEST_ENDS: usize = 2;
 /// Acts of processes that are remembered: the latest.
 const MOST_ACTS: usize = 16;
 
@@ -39,7 +43,7 @@ pub(crate) struct Socket {
 }
 
 /// An account of its ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ends {
     at: u64,
     local: Endpoint,
@@ -176,18 +180,34 @@ impl Socket {
         let ends = Ends { at: sighting.at, local, remote, connects };
         let index = self.ends.partition_point(|other| other.at <= ends.at);
         let is_last = index == self.ends.len();
-        if is_last && !ends.connects && self.says_nothing_new(&ends) {
-            return false;
-        }
         self.ends.insert(index, ends);
-        if self.ends.len() > MOST_ENDS {
-            // One that says what the one before it does, or else the first.
-            let says = |ends: &Ends| (ends.local, ends.remote);
-            let again = self.ends.windows(2).position(|pair| says(&pair[0]) == says(&pair[1]));
-            let again = again.filter(|_| self.kind != SocketKind::Stream);
-            self.ends.remove(again.map_or(0, |index| index + 1));
+        let says_nothing_new = is_last && self.repeats().last() == Some(true);
+        if self.ends.len() > FEW_ENDS {
+            self.forget_ends();
         }
-        true
+        !says_nothing_new
+    }
+
+    /// Forgets an account that adds nothing, or else the first if they are too many. The latest are kept: others may come in between.
+    fn forget_ends(&mut self) {
+        let old = self.ends.len() - LATEST_ENDS;
+        let adds_nothing = self.repeats().take(old).position(|repeats| repeats);
+        if let Some(index) = adds_nothing {
+            self.ends.remove(index);
+        } else if self.ends.len() > MOST_ENDS {
+            self.ends.remove(0);
+        }
+    }
+
+    /// Returns for each account whether it says what those before it do.
+    fn repeats(&self) -> impl Iterator<Item = bool> {
+        let mut now: Option<Ends> = None;
+        self.ends.iter().map(move |next| {
+            let then = now.and_then(|now| now.then(next));
+            let repeats = then.is_some() && then == now;
+            now = Some(then.unwrap_or(*next));
+            repeats
+        })
     }
 
     fn other_end(&self, local: Endpoint, remote: Endpoint) -> Endpoint {
@@ -196,19 +216,6 @@ impl Socket {
             remote.port = 0;
         }
         remote
-    }
-
-    /// Returns whether an account later than all others adds nothing to them.
-    fn says_nothing_new(&self, ends: &Ends) -> bool {
-        let mut now: Option<Ends> = None;
-        for known in &self.ends {
-            now = Some(match now {
-                Some(before) => before.then(known, self.kind).unwrap_or(*known),
-                None => *known,
-            });
-        }
-        let Some(now) = now else { return false };
-        now.then(ends, self.kind).is_some_and(|then| (then.local, then.remote) == (now.local, now.remote))
     }
 
     /// Takes in what a process did. Returns the processes of acts that are no longer remembered, each as often as it was.
@@ -260,22 +267,27 @@ impl Socket {
     }
 
     fn find_sole(&self) -> Option<(Certainty, u32)> {
-        if self.crowded_until > 0 || self.was_found {
+        if self.crowded_until > 0 {
             return None;
         }
-        let mut sole = None;
-        for act in &self.acts {
-            match act.strength {
-                Strength::Used | Strength::Prepared => {}
-                Strength::Held => return None,
-                Strength::Listener | Strength::There => continue,
-            }
-            if sole.is_some_and(|process| process != act.process) {
-                return None;
-            }
-            sole = Some(act.process);
-        }
-        sole.map(|process| (Certainty::Certain, process))
+        let has = |strength: Strength| self.acts.iter().any(|act| act.strength == strength);
+        let is_used = has(Strength::Used) || has(Strength::Prepared);
+        let (certainty, strengths) = match (is_used, has(Strength::Held)) {
+            (true, true) => return None,
+            (true, false) => (Certainty::Certain, [Strength::Used, Strength::Prepared]),
+            (false, true) => (Certainty::Before, [Strength::Held; 2]),
+            (false, false) => (Certainty::Listener, [Strength::Listener; 2]),
+        };
+        let mut processes =
+            self.acts.iter().filter(|act| strengths.contains(&act.strength)).map(|act| act.process);
+        let first = processes.next()?;
+        processes.all(|process| process == first).then_some((certainty, first))
+    }
+
+    /// Returns the one process that has ever had it, and how that is known.
+    #[inline]
+    pub(crate) fn sole(&self) -> Option<(Certainty, u32)> {
+        self.sole
     }
 
     /// Tells `answer` each process whose a packet of it may be, and how that is known. Nothing is known if there is none.
@@ -342,7 +354,8 @@ impl Socket {
     }
 
     fn find_names(&self) -> Vec<Name> {
-        let mut names = Vec::new();
+        // Most have one, and it is kept.
+        let mut names = Vec::with_capacity(1);
         if self.kind == SocketKind::Raw {
             let bound = self.ends.iter().map(|ends| ends.local.address).rfind(|own| !own.is_unspecified());
             names.extend(self.ends.first().map(|ends| Name {
@@ -361,7 +374,7 @@ impl Socket {
             let told = if is_old { 0 } else { next.at };
             now = Some(match now {
                 None => (*next, [if next.connects { next.at } else { self.from() }, told]),
-                Some((ends, [from, known])) => match ends.then(next, self.kind) {
+                Some((ends, [from, known])) => match ends.then(next) {
                     None => {
                         names.extend(self.name(&ends, from, known, next.at));
                         let port = ends.port_after(next, self.kind);
@@ -390,26 +403,24 @@ impl Socket {
     fn name(&self, ends: &Ends, from: u64, known: u64, end: u64) -> Option<Name> {
         let (namespace, protocol, local) = (self.namespace, self.protocol, ends.local);
         let key = match ends.remote {
-            Some(remote) if local.port == 0 => Key::remote(namespace, protocol, remote),
+            Some(remote) if local.port == 0 => Key::remote(namespace, protocol, remote.into()),
             Some(remote) => Key::connected(namespace, protocol, local, remote),
             None if local.port != 0 => Key::port(namespace, protocol, local.port),
             None => return None,
         };
-        Some(Name { key, takes: Takes::of(local.address), from, known, end: end.min(self.closed) })
+        Some(Name { key, takes: Takes::of(local.address), from, known, end })
     }
 }
 
 impl Ends {
     /// Returns what two accounts, one after the other, say together. `None`: the socket got another end between them.
-    fn then(&self, next: &Self, kind: SocketKind) -> Option<Self> {
+    fn then(&self, next: &Self) -> Option<Self> {
         let (mine, its) = (self.local, next.local);
         let is_same_address =
             mine.address.is_unspecified() || its.address.is_unspecified() || mine.address == its.address;
         let is_same_port = mine.port == 0 || its.port == 0 || mine.port == its.port;
         let is_same_remote = self.remote.is_none() || next.remote.is_none() || self.remote == next.remote;
-        // A connection begins anew, even to the same end.
-        let is_again = next.connects && self.remote.is_some() && kind == SocketKind::Stream;
-        if !is_same_address || !is_same_port || !is_same_remote || is_again {
+        if !is_same_address || !is_same_port || !is_same_remote {
             return None;
         }
         let address = if mine.address.is_unspecified() && !its.address.is_unspecified() {

@@ -1,13 +1,12 @@
 //! The table of sockets.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use foldhash::{HashMap, HashMapExt as _};
-use weir_packet::{Endpoint, protocol};
+use weir_packet::protocol;
 
 use crate::chain::{Chain, Link};
-use crate::key::{Key, plain};
+use crate::key::{Address, End, Key};
 use crate::socket::{Name, Socket};
 use crate::{Counts, Settings, Side, Sighting};
 
@@ -36,8 +35,8 @@ pub(crate) struct Asked {
     pub(crate) at: u64,
     pub(crate) side: Side,
     pub(crate) protocol: u8,
-    pub(crate) local: Endpoint,
-    pub(crate) remote: Endpoint,
+    pub(crate) local: End,
+    pub(crate) remote: End,
     /// It goes to all sockets with its port.
     pub(crate) is_to_many: bool,
     /// It begins a connection.
@@ -193,25 +192,29 @@ impl Sockets {
         }
     }
 
+    /// Returns the socket that has exactly these ends.
+    #[inline]
+    pub(crate) fn exactly(&self, key: &Key, at: u64) -> Option<u32> {
+        let link = self.names.get(key)?.latest(at)?;
+        (at <= link.end).then_some(link.socket)
+    }
+
     /// Tells `answer` each socket of a namespace that a packet may be of; all of those that fit best.
     #[inline]
     pub(crate) fn find(&self, namespace: u64, asked: &Asked, answer: &mut impl FnMut(Match)) {
-        let key = Key::connected(namespace, asked.protocol, plain(asked.local), plain(asked.remote));
-        let chain = self.names.get(&key);
-        if let Some(chain) = chain
-            && !asked.is_to_many
-            && let Some(link) = chain.around(asked.at).0.next()
-            && asked.at <= link.end
+        let key = Key::packet(namespace, asked.protocol, asked.local, asked.remote);
+        if !asked.is_to_many
+            && let Some(socket) = self.exactly(&key, asked.at)
         {
             // No other can have these ends now.
-            return answer(Match::connected(link));
+            return answer(Match { socket, listens: false });
         }
         self.find_others(namespace, asked, key, answer);
     }
 
     #[inline(never)]
     fn find_others(&self, namespace: u64, asked: &Asked, key: Key, answer: &mut impl FnMut(Match)) {
-        let (at, local) = (asked.at, plain(asked.local));
+        let (at, local) = (asked.at, asked.local);
         let chains = [key, key.any_address()].map(|key| self.names.get(&key));
         let ports = self.names.get(&Key::port(namespace, asked.protocol, local.port));
         let ports = ports.filter(|_| local.port != 0);
@@ -259,13 +262,13 @@ impl Sockets {
 
     /// Tells `answer` each socket without another end that gets what comes to an address of its port.
     pub(crate) fn find_listeners(&self, namespace: u64, asked: &Asked, answer: &mut impl FnMut(Match)) {
-        let local = plain(asked.local);
+        let local = asked.local;
         if let Some(chain) = self.names.get(&Key::port(namespace, asked.protocol, local.port)) {
             self.find_ports(chain, asked.at, local.address, answer);
         }
     }
 
-    fn find_ports(&self, chain: &Chain, at: u64, address: IpAddr, answer: &mut impl FnMut(Match)) {
+    fn find_ports(&self, chain: &Chain, at: u64, address: Address, answer: &mut impl FnMut(Match)) {
         let fit = |link: &Link| {
             if at > link.end || link.from > at {
                 return None;
@@ -292,7 +295,7 @@ impl Sockets {
     }
 
     /// Returns the socket of a chain that was closed, or got other ends, last before a time, but not too long before it.
-    fn ended<'a>(&self, chain: &'a Chain, at: u64, address: IpAddr) -> Option<&'a Link> {
+    fn ended<'a>(&self, chain: &'a Chain, at: u64, address: Address) -> Option<&'a Link> {
         let lingers = |link: &&Link| {
             link.end < at && at - link.end <= self.settings.linger && link.takes.fit(address).is_some()
         };
@@ -311,8 +314,8 @@ impl Sockets {
 
     /// Returns whether a socket is connected to the other end, but nobody has told its port.
     pub(crate) fn is_unsettled(&self, namespace: u64, asked: &Asked) -> bool {
-        let (at, local) = (asked.at, plain(asked.local));
-        let key = Key::remote(namespace, asked.protocol, plain(asked.remote));
+        let (at, local) = (asked.at, asked.local);
+        let key = Key::remote(namespace, asked.protocol, asked.remote);
         self.names.get(&key).is_some_and(|chain| {
             let (known, later) = chain.around(at);
             let lingers =
@@ -323,8 +326,8 @@ impl Sockets {
 
     /// Returns whether a socket has exactly these ends.
     pub(crate) fn is_connected(&self, namespace: u64, asked: &Asked) -> bool {
-        let local = plain(asked.local);
-        let key = Key::connected(namespace, asked.protocol, local, plain(asked.remote));
+        let local = asked.local;
+        let key = Key::packet(namespace, asked.protocol, local, asked.remote);
         let chains = [key, key.any_address()].map(|key| self.names.get(&key));
         connected(&chains, asked.at, local.address).is_some()
     }
@@ -336,12 +339,11 @@ impl Sockets {
         protocol: u8,
         at: u64,
         side: Side,
-        own: IpAddr,
+        own: Address,
         answer: &mut impl FnMut(u32),
     ) {
         /// `IPPROTO_RAW`, with which packets of any protocol are sent, and none received (raw(7)).
         const ANY: u8 = 255;
-        let own = own.to_canonical();
         let any = (side == Side::Sender && protocol != ANY).then_some(ANY);
         for protocol in [Some(protocol), any].into_iter().flatten() {
             let Some(chain) = self.names.get(&Key::raw(namespace, protocol)) else { continue };
@@ -354,7 +356,7 @@ impl Sockets {
 }
 
 /// Returns the socket that has both ends at a time, of those with exactly its own address and those with any.
-fn connected<'a>(chains: &[Option<&'a Chain>; 2], at: u64, address: IpAddr) -> Option<&'a Link> {
+fn connected<'a>(chains: &[Option<&'a Chain>; 2], at: u64, address: Address) -> Option<&'a Link> {
     let fits = |link: &&Link| at <= link.end && link.takes.fit(address).is_some();
     let chains = || chains.iter().copied().flatten();
     let known = chains().find_map(|chain| chain.around(at).0.find(fits));

@@ -55,6 +55,16 @@ fn those_closed_longest_ago_go_first() {
 }
 
 #[test]
+fn who_was_closed_long_enough_is_not_missed() {
+    for (at, early) in [(119, 1), (120, 1), (121, 0)] {
+        let mut story = Story::of(&Settings { sockets: 1, ..TABLE });
+        bound(&mut story, 20, 1, Cause::Closed);
+        bound(&mut story, at, 2, Cause::Bound);
+        assert_eq!(counts(&story), (2, 1, early, 0), "{at}");
+    }
+}
+
+#[test]
 fn what_is_forgotten_leaves_nothing_behind() {
     let mut story = Story::of(&TABLE);
     for round in 0..200_u64 {
@@ -102,6 +112,13 @@ fn a_socket_of_many_is_of_several() {
     assert_eq!(story.sender(38, &leaves), "Certain p3");
     assert_eq!(story.sender(40, &leaves), "Certain p2");
     assert_eq!(story.receiver(40, &to(5000)), "Several p1 p2 p3");
+    // What made it ready, again and again, says no more than once.
+    let mut story = Story::new();
+    story.saw(1, Socket::udp(1), Cause::Created, 1);
+    for at in 2..=40 {
+        story.saw(at, socket, Cause::Bound, 2);
+    }
+    assert_eq!([1, 40].map(|at| story.receiver(at, &to(5000))), ["Certain p1", "Several p1 p2"]);
     // The same one, again and again, is still the one.
     let mut story = Story::new();
     for at in 1..=40 {
@@ -145,6 +162,9 @@ fn ends_that_were_long_ago_are_forgotten() {
     for at in 30..60 {
         story.saw(at, Socket::udp(1).at(local).to(remotes[13]), Cause::Connecting, 4);
     }
-    assert_eq!(story.sender(23, &udp(local, remotes[12])), "Certain p4");
-    assert_eq!(story.sender(50, &udp(local, remotes[13])), "Certain p4");
+    story.saw(70, Socket::udp(1).at(local).to(remotes[0]), Cause::Connecting, 4);
+    for (at, remote) in [(23, remotes[13]), (50, remotes[13]), (70, remotes[0])] {
+        assert_eq!(story.sender(at, &udp(local, remote)), "Certain p4", "{at}");
+    }
+    assert_eq!(story.sender(14, &udp(local, remotes[4])), "Certain p4", "the last that there is room for");
 }

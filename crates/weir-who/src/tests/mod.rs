@@ -112,7 +112,9 @@ impl Story {
 
     fn ask_in(&self, namespace: Option<u64>, at: u64, frame: &[u8], side: Side) -> String {
         let question = Question { at, namespace, link_type: link_type::ETHERNET, frame };
-        said(&self.register.owner(&question, side))
+        let owner = self.register.owner(&question, side);
+        assert_eq!(owner, self.register.known.owner_by_all_rules(&question, side));
+        said(&owner)
     }
 
     fn sender(&self, at: u64, frame: &[u8]) -> String {

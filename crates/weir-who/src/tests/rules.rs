@@ -245,6 +245,11 @@ fn all_sockets_get_what_goes_to_many() {
     assert_eq!(story.receiver(20, &udp(from, "224.0.0.251:54")), "Kernel");
     // One of them has sent it: that with its own address.
     assert_eq!(story.sender(20, &udp("10.0.0.1:5353", "224.0.0.251:5353")), "Certain p6");
+    // One that is connected there is not the only one that gets it.
+    story.saw(21, Socket::udp(6).at("224.0.0.251:5353").to("10.0.0.2:9"), Cause::Connecting, 9);
+    assert_eq!(story.receiver(22, &udp("10.0.0.2:9", "224.0.0.251:5353")), "Several p4 p5 p7 p9");
+    story.saw(23, Socket::udp(7).at("10.0.0.1:5353").to("10.0.0.2:8"), Cause::Connecting, 10);
+    assert_eq!(story.receiver(24, &to_all(udp("10.0.0.2:8", "10.0.0.1:5353"))), "Several p4 p6 p10");
     // DHCP, before there is an address.
     story.saw(30, Socket::udp(5).at("0.0.0.0:68"), Cause::Bound, 8);
     assert_eq!(story.sender(31, &to_all(udp("0.0.0.0:68", "255.255.255.255:67"))), "Certain p8");
@@ -370,4 +375,10 @@ fn a_program_that_changes_is_what_it_was_then() {
     // It came late.
     story.saw_as(25, socket, Cause::Taken, Some(named(4, "bash", 0)));
     assert_eq!([24, 25].map(|at| users(&story, at)), ["sh 0 -", "bash 0 -"]);
+    // It changed earlier than was seen first.
+    story.saw_as(45, socket, Cause::Taken, Some(named(4, "curl", 33)));
+    assert_eq!([44, 45].map(|at| users(&story, at)), ["curl 0 /bin/curl", "curl 33 -"]);
+    // Nobody saw it change: it has done so by now.
+    story.register.learn(&News::Described(named(4, "wget", 33)));
+    assert_eq!([49, 50].map(|at| users(&story, at)), ["curl 33 -", "wget 33 -"]);
 }

@@ -83,6 +83,8 @@ fn an_error_is_for_who_sent_what_it_is_about() {
     let six = icmp("fd00::1", "fd00::2", 1, &[0; 44]);
     assert_eq!(story.sender(20, &six), "Kernel");
     assert_eq!(story.receiver(20, &icmp("10.0.0.9", "10.0.0.8", 3, &quoted(&sent))), "Forwarded");
+    // Another host's kernel.
+    assert_eq!(story.sender(20, &error(&quoted(&sent))), "Unknown");
 }
 
 #[test]
@@ -214,12 +216,47 @@ fn what_is_cut_or_a_later_fragment_is_nobodys() {
     }
     frame[20] = 0x20;
     assert_eq!(story.sender(2, &frame), "Certain p4", "the first fragment");
+    frame[20] = 0;
     frame[21] = 1;
     assert_eq!([story.sender(2, &frame), story.receiver(2, &frame)], ["Unknown"; 2]);
     // Without its flags, a segment of TCP is none that the kernel sends.
     let reset = flagged("10.0.0.1:80", "10.0.0.2:5000", RST);
     assert_eq!(story.sender(2, &reset[..47]), "Unknown");
     assert_eq!(story.sender(2, &reset[..48]), "Kernel");
+}
+
+#[test]
+fn each_bit_of_a_header_counts() {
+    let mut story = Story::at_home();
+    for (cookie, us, them) in [(1, "10.0.0.1:5000", "10.0.0.2:80"), (2, "[fd00::1]:5000", "[fd00::2]:80")] {
+        for (cookie, socket) in [(cookie, Socket::tcp(cookie)), (cookie + 2, Socket::udp(cookie + 2))] {
+            let process = u32::try_from(cookie).expect("small");
+            story.saw(1, socket.at(us).to(them), Cause::Connecting, process);
+        }
+        for frame in [tcp(us, them), udp(us, them)] {
+            assert!(story.sender(2, &frame).starts_with("Certain"));
+            for bit in 0..8 * frame.len() {
+                let mut other = frame.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                // Asking also looks whether the shortest way to an answer leads to the same.
+                let answers = [story.sender(2, &other), story.receiver(2, &other)];
+                let is_address_or_port = if us.starts_with('[') {
+                    (22..58).contains(&(bit / 8))
+                } else {
+                    (26..38).contains(&(bit / 8))
+                };
+                if is_address_or_port {
+                    assert!(answers.iter().all(|answer| !answer.starts_with("Certain")), "{bit} {answers:?}");
+                }
+            }
+        }
+    }
+    // Options in front of the ports.
+    let mut frame = tcp("10.0.0.1:5000", "10.0.0.2:80");
+    frame[14] = 0x46;
+    frame[17] += 4;
+    frame.splice(34..34, [1, 1, 1, 0]);
+    assert_eq!(story.sender(2, &frame), "Certain p1");
 }
 
 #[test]

@@ -100,7 +100,6 @@ fn phases(sightings: &[Sighting]) -> Vec<Phase> {
             port(sighting.local.port)
                 && address(sighting.local.address)
                 && (remote.is_none() || phase.remote == remote || phase.remote.is_none() && !connects)
-                && !(connects && sighting.kind == SocketKind::Stream)
         };
         match phases.last_mut().filter(|phase| fits(phase)) {
             Some(phase) if remote.is_none() || phase.remote.is_some() => {
@@ -594,7 +593,9 @@ fn check(events: &[Event], swaps: &[bool], packets: &[Packet], room: usize) -> R
             false => udp_between(from, to),
         };
         let question = Question { at, namespace, link_type: link_type::ETHERNET, frame: &frame };
-        let (answer, expected) = (said(&register.owner(&question, side)), twin.owner(packet));
+        let answer = register.owner(&question, side);
+        prop_assert_eq!(&answer, &register.known.owner_by_all_rules(&question, side));
+        let (answer, expected) = (said(&answer), twin.owner(packet));
         prop_assert_eq!(answer, expected, "{:?}\n{}", packet, twin.story());
         Ok(())
     };
