@@ -112,14 +112,14 @@ pub(crate) struct CaptureArgs {
     #[arg(requires = "rules", help_heading = "Capture")]
     pub(super) sets: Vec<SetFile>,
 
-    /// Show which process each packet belongs to; with -w, keep in FILE what weir read --who needs for it.
+    /// Show whose each packet is: `nginx[4711]`; with -w, keep in FILE what weir read --who needs for it.
     ///
-    /// Lines end with the process on this host, as in nginx[4711]: of a packet that it has sent, the sender; of one that it has received, the
-    /// receiver; of one that stays here, both: curl[812] > nginx[4711]. How it was found is added: nothing if it is certain; ?listener if
-    /// the process listens for the connection, which another may have accepted; ?before if the socket is older than
-    /// the capture; nginx[4711|4712] if it is one of these. `kernel` stands for packets of no process, `forwarded` for those of
-    /// other hosts, - for unknown. Objects (--json) have sender and receiver. Nothing is added per packet: programs in
-    /// the kernel follow the sockets of all processes, and see docs/who.md for what that takes.
+    /// Lines end with the process on this host: of a packet that it has sent, the sender; of one that it has received, the receiver; of one
+    /// that stays here, both: `curl[812] > nginx[4711]`. How it was found is added: nothing if it is certain; `?listener` if the process
+    /// listens for the connection, which another may have accepted; `?before` if the socket is older than the
+    /// capture; `nginx[4711|4712]` if it is one of these. `kernel` stands for packets of no process, `forwarded` for those of other
+    /// hosts, `-` for unknown. Objects (--json) have sender and receiver. Nothing is added per packet: programs in the
+    /// kernel follow the sockets of all processes, which takes about a microsecond for each socket; see docs/who.md.
     #[arg(hide_short_help = true, long, help_heading = "Capture")]
     pub(super) who: bool,
 
