@@ -211,7 +211,7 @@ const OPTIONS: [Entry; 66] = [
     (
         "--process --pid --proc --prog --program --user --uid",
         "",
-        "weir does not know the processes behind packets; ss -tunp lists their ports, for a filter such as 'port 443'",
+        "weir capture --who shows the processes behind packets; weir read --process NAME selects them, from a file captured with --who",
     ),
     (
         "--ipfix --netflow --sflow --flow",

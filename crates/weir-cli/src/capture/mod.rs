@@ -510,7 +510,7 @@ impl Run<'_> {
     fn tell_owners(&mut self, chunk: Option<&Chunk>) -> Result<(), Failure> {
         let Some(who) = &mut self.who else { return Ok(()) };
         if let Some(chunk) = chunk.filter(|_| self.printer.is_some()) {
-            who.settle(chunk)?;
+            who.settle(chunk, self.writer.is_none())?;
         }
         let news = who.news()?;
         self.give_news(news)

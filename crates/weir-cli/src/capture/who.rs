@@ -22,8 +22,10 @@ use crate::{style, units};
 const NEWS: usize = 1 << 17;
 /// Between two looks at what the describer has found out.
 const ANSWERS: Duration = Duration::from_millis(20);
-/// Between two looks at sockets whose ports the kernel has not told.
-const LOOKS: Duration = Duration::from_millis(10);
+/// Looks at sockets whose ports the kernel has not told take so much of the time: one part of four.
+const LOOKS: u32 = 4;
+/// Longest wait for such a look.
+const PATIENCE: Duration = Duration::from_millis(5);
 
 /// Follows the sockets of this host.
 #[derive(Debug)]
@@ -119,11 +121,12 @@ impl Who {
 
     /// Looks for the owners of packets that are to be shown now: the kernel tells the port of UDP that is connected only when it is
     /// closed, or when it is asked.
-    pub(super) fn settle(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        let now = Instant::now();
-        if now < self.next_look {
+    /// `patient`: it may wait until it may look again.
+    pub(super) fn settle(&mut self, chunk: &Chunk, patient: bool) -> Result<(), Failure> {
+        if !patient && Instant::now() < self.next_look {
             return Ok(());
         }
+        self.tracker.poll()?;
         let register = self.tracker.register();
         let is_unsettled = |packet: weir::Packet<'_>| {
             let Some(&link_type) = self.link_types.get(packet.interface as usize) else { return false };
@@ -135,8 +138,10 @@ impl Who {
             })
         };
         if chunk.packets().any(is_unsettled) {
-            self.next_look = now + LOOKS;
+            std::thread::sleep(self.next_look.saturating_duration_since(Instant::now()).min(PATIENCE));
+            let begin = Instant::now();
             self.tracker.look_at_sockets()?;
+            self.next_look = begin + LOOKS * begin.elapsed();
         }
         Ok(())
     }

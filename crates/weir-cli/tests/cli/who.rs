@@ -1,5 +1,6 @@
 //! `weir capture --who`: whose the packets of real programs are.
 
+use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -31,26 +32,24 @@ fn root_packets_of_programs_have_their_processes() {
     loopback_up(&network);
     let directory = directory();
     let file = path(&directory, "a.pcapng");
-    let args = ["capture", "-i", "lo", "--who", "--print", "--json", "-w", &file, "port 5201"];
-    let capture = start(&network, &args);
+    let lines = start(&network, &["capture", "-i", "lo", "--who", "--json", "port 5201"]);
+    let saved = start(&network, &["capture", "-i", "lo", "--who", "-w", &file, "port 5201"]);
     let mut server = program(&network, &["iperf3", "-s", "-1", "-p", "5201"]);
-    // The port of UDP that is connected is not known when its packets come.
-    let client_words = ["iperf3", "-c", "127.0.0.1", "-p", "5201", "-u", "-l", "100", "-b", "0", "-k", "20"];
-    let (mut client, mut tries) = (program(&network, &client_words), 1);
-    // It fails until the server listens.
-    until("the client to reach the server", || match client.try_wait().expect("it can be waited for") {
-        Some(ended) if ended.success() => Ok(()),
-        Some(_) => {
-            client = program(&network, &client_words);
-            tries += 1;
-            Err(format!("{tries} tries"))
-        }
-        None => Err("it runs".to_owned()),
+    until("the server to listen", || {
+        let sockets = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", server.id()));
+        let sockets = sockets.map(|table| fs::read_to_string(table).unwrap_or_default()).concat();
+        // Its port, and the state: proc_net_tcp(5).
+        let listens = sockets.lines().any(|line| line.contains(":1451 ") && line.contains(" 0A "));
+        if listens { Ok(()) } else { Err(sockets) }
     });
+    // The port of UDP that is connected is not known when its packets come.
+    let words = ["iperf3", "-c", "127.0.0.1", "-p", "5201", "-u", "-l", "100", "-b", "0", "-k", "20"];
+    let mut client = program(&network, &words);
+    assert!(client.wait().expect("it ends").success());
     server.wait().expect("it ends");
-    let ended = capture.interrupt().succeeded();
-    let account = ended.account();
-    account.closes();
+    saved.interrupt().succeeded();
+    let ended = lines.interrupt().succeeded();
+    ended.account().closes();
 
     let shown = String::from_utf8(ended.stdout.clone()).expect("text");
     let shown = owners(&shown);
@@ -60,10 +59,7 @@ fn root_packets_of_programs_have_their_processes() {
         |packet: &[String; 2], from: &str, to: &str| packet[0].starts_with(from) && packet[1].starts_with(to);
     let known =
         shown.iter().filter(|packet| by(packet, &theirs, &ours) || by(packet, &ours, &theirs)).count();
-    // Those of a client that came before the server listened are the kernel's to refuse, and so is what comes to a socket that is gone.
-    let refused = shown.iter().filter(|packet| packet.iter().any(|owner| owner.ends_with(" kernel"))).count();
-    assert_eq!(known + refused, shown.len(), "{theirs}{ours}{shown:#?}");
-    assert!(known >= 40, "{shown:#?}");
+    assert_eq!(known, shown.len(), "{theirs}{ours}{shown:#?}");
 
     // The file says the same, and more: programs.
     let read = output(&network, &mut weir(&["read", "--who", "--json", &file]));

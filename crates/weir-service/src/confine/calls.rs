@@ -576,7 +576,7 @@ mod tests {
         calls.extend([0x541c, 0x4008_6602, 0x8945, 0x8947].map(|request| (c::SYS_ioctl, arg(1, request))));
         // Attaching programs, running them, and kernel objects of others: bpf(2).
         calls.extend(
-            [6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 20, 21, 28, 30, 31, 32, 33, 35, 36]
+            [6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 20, 21, 28, 30, 31, 32, 35, 36]
                 .map(|command| (c::SYS_bpf, arg(0, command))),
         );
         let options = [
@@ -664,6 +664,7 @@ mod tests {
             &[Capture],
         ));
         calls.extend(commands(&[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, OBJ_GET_INFO_BY_FD], &[Capture, Make]));
+        calls.extend(commands(&[ITER_CREATE], &[Capture]));
         calls
     }
 
