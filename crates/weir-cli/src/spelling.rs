@@ -297,7 +297,7 @@ mod tests {
             ("capture -r t.pcap", "weir read"),
             ("capture -Y dns", "tshark -r - -Y"),
             ("capture --iface eth0", "-i IF"),
-            ("count --process ssh", "ss -tunp"),
+            ("count --process ssh", "weir capture --who"),
             ("capture --ipfix 1", "weir flows -i IF --to"),
             ("capture --block 1", "weir guard"),
             ("capture --timeout 5", "--duration 10s"),
