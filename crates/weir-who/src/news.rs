@@ -46,3 +46,14 @@ pub enum News {
         sightings: u64,
     },
 }
+
+impl News {
+    /// Returns the time that it tells, in nanoseconds since the Unix epoch.
+    pub fn time(&self) -> Option<u64> {
+        match self {
+            Self::Sighting(sighting) => Some(sighting.at),
+            Self::Address { at, .. } | Self::AddressGone { at, .. } | Self::Lost { at, .. } => Some(*at),
+            Self::Described(_) | Self::Interface { .. } => None,
+        }
+    }
+}

@@ -302,7 +302,10 @@ impl Policy for Run<'_> {
         if interfaces::tell_events(&mut self.capture, self.live.as_ref()) {
             self.mark()?;
         }
-        self.tell_owners(None)?;
+        if let Some(who) = self.who.as_mut().filter(|who| now >= who.due()) {
+            who.round(now);
+            self.tell_owners(None)?;
+        }
         if let Some(flows) = &mut self.flows {
             flows.tick(now, || self.capture.stats(), || self.live.iter().for_each(Live::clear))?;
         }
@@ -346,7 +349,8 @@ impl Policy for Run<'_> {
     fn due(&self) -> Option<Instant> {
         let rotate = self.writer.as_ref().and_then(Writer::due);
         let flows = self.flows.as_ref().map(Keeper::due);
-        [self.redraw, self.look_for_loss, rotate, flows].into_iter().flatten().min()
+        let who = self.who.as_ref().map(Who::due);
+        [self.redraw, self.look_for_loss, rotate, flows, who].into_iter().flatten().min()
     }
 
     fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
@@ -479,6 +483,7 @@ impl Run<'_> {
     }
 
     fn take(&mut self, mut chunk: Chunk) -> Result<(), Failure> {
+        self.tell_owners(Some(&chunk))?;
         if let Some(writer) = &mut self.writer {
             if self.args.files.limits_size() {
                 // How much fits is known once nothing waits.
@@ -491,7 +496,6 @@ impl Run<'_> {
         if let Some(flows) = &mut self.flows {
             flows.add(&chunk);
         }
-        self.tell_owners(Some(&chunk))?;
         if let Some(printer) = &mut self.printer {
             printer.offer(&chunk);
         }
@@ -510,18 +514,22 @@ impl Run<'_> {
     fn tell_owners(&mut self, chunk: Option<&Chunk>) -> Result<(), Failure> {
         let Some(who) = &mut self.who else { return Ok(()) };
         if let Some(chunk) = chunk.filter(|_| self.printer.is_some()) {
-            who.settle(chunk, self.writer.is_none())?;
+            who.settle(chunk, self.writer.is_none());
         }
-        let news = who.news()?;
+        let news = who.news();
         self.give_news(news)
     }
 
     fn give_news(&mut self, news: Vec<News>) -> Result<(), Failure> {
-        let (Some(who), false) = (&self.who, news.is_empty()) else { return Ok(()) };
+        let waits = self.waits_for_reader();
+        let Some(who) = &mut self.who else { return Ok(()) };
         if let Some(writer) = &mut self.writer {
-            writer.who(who.boot(), &news)?;
+            who.keep(news.clone());
+            if !waits {
+                writer.who(who.boot(), &who.take_kept())?;
+            }
         }
-        if let Some(printer) = &self.printer {
+        if let Some(printer) = self.printer.as_ref().filter(|_| !news.is_empty()) {
             printer.learn(news);
         }
         Ok(())
@@ -530,7 +538,7 @@ impl Run<'_> {
     /// Tells what was found out about sockets at the end.
     fn finish_owners(&mut self) -> Result<(), Failure> {
         let Some(who) = &mut self.who else { return Ok(()) };
-        let news = who.last()?;
+        let news = who.last();
         who.say();
         self.give_news(news)
     }

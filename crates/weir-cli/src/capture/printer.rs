@@ -171,7 +171,10 @@ impl Printer {
         let sightings = news.len() as u64;
         match known.last_mut() {
             Some(News::Lost { sightings: lost, .. }) => *lost += sightings,
-            _ => known.push(News::Lost { at: 0, sightings }),
+            _ => {
+                let at = known.iter().rev().find_map(News::time).unwrap_or_default();
+                known.push(News::Lost { at, sightings });
+            }
         }
     }
 

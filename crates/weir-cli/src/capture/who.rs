@@ -24,6 +24,10 @@ const NEWS: usize = 1 << 17;
 const ANSWERS: Duration = Duration::from_millis(20);
 /// Looks at sockets whose ports the kernel has not told take so much of the time: one part of four.
 const LOOKS: u32 = 4;
+/// Between two looks at the addresses of this host.
+const ADDRESSES: Duration = Duration::from_secs(1);
+/// Between two looks at what the kernel has told, where no packets come.
+const ROUNDS: Duration = Duration::from_millis(100);
 /// Longest wait for such a look.
 const PATIENCE: Duration = Duration::from_millis(5);
 
@@ -36,8 +40,16 @@ pub(super) struct Who {
     link_types: Vec<u16>,
     next_answers: Instant,
     next_look: Instant,
-    /// The processes that the describer was asked about last.
+    next_addresses: Instant,
+    next_round: Instant,
+    /// The process that the describer was asked about last.
     asked: Option<ProcessId>,
+    /// News for the file that wait while its reader takes nothing.
+    kept: Vec<News>,
+    /// The kernel has refused to tell more, which was said.
+    is_broken: bool,
+    /// It was said that the describer has ended.
+    is_told: bool,
 }
 
 impl Who {
@@ -52,7 +64,12 @@ impl Who {
             link_types: Vec::new(),
             next_answers: now,
             next_look: now,
+            next_addresses: now + ADDRESSES,
+            next_round: now,
             asked: None,
+            kept: Vec::new(),
+            is_broken: false,
+            is_told: false,
         })
     }
 
@@ -70,12 +87,7 @@ impl Who {
     pub(super) fn warn(&self) {
         for hook in self.tracker.hooks() {
             if let Some(why) = &hook.refused {
-                style::say(format_args!(
-                    "{}: --who: the kernel refuses {} ({why}): {}",
-                    style::stderr().yellow("warning"),
-                    hook.name,
-                    hook.costs
-                ));
+                warn(format_args!("the kernel refuses {} ({why}): {}", hook.name, hook.costs));
             }
         }
     }
@@ -87,8 +99,15 @@ impl Who {
 
     /// Returns what is new about sockets. Everything about the packets so far is among it, but programs and containers, which come
     /// a moment later.
-    pub(super) fn news(&mut self) -> Result<Vec<News>, Failure> {
-        self.tracker.poll()?;
+    pub(super) fn news(&mut self) -> Vec<News> {
+        let polled = self.tracker.poll();
+        self.note(polled);
+        let now = Instant::now();
+        if now >= self.next_addresses {
+            self.next_addresses = now + ADDRESSES;
+            // Of a namespace that a confined process cannot enter, those at the start are known.
+            let _stay_as_they_were = self.tracker.look_at_addresses();
+        }
         let mut news = self.tracker.take_news();
         for one in &news {
             match one {
@@ -101,15 +120,35 @@ impl Who {
                 _ => {}
             }
         }
-        let now = Instant::now();
         if now >= self.next_answers {
             self.next_answers = now + ANSWERS;
             for answer in self.describer.take() {
                 self.tracker.learn(answer);
             }
             news.append(&mut self.tracker.take_news());
+            if !self.describer.answers() && !self.is_told {
+                self.is_told = true;
+                warn(format_args!(
+                    "weir-describe, which finds out programs and containers, has ended: new ones are not known"
+                ));
+            }
         }
-        Ok(news)
+        news
+    }
+
+    /// When there may be something new, though no packets come.
+    pub(super) fn due(&self) -> Instant {
+        self.next_round
+    }
+
+    /// Says once why the kernel tells no more. The capture goes on.
+    fn note(&mut self, result: Result<(), weir::Error>) {
+        if let Err(error) = result
+            && !self.is_broken
+        {
+            self.is_broken = true;
+            warn(format_args!("{error}: some owners are unknown from now on"));
+        }
     }
 
     fn ask(&mut self, process: &Arc<Process>) {
@@ -120,13 +159,14 @@ impl Who {
     }
 
     /// Looks for the owners of packets that are to be shown now: the kernel tells the port of UDP that is connected only when it is
-    /// closed, or when it is asked.
-    /// `patient`: it may wait until it may look again.
-    pub(super) fn settle(&mut self, chunk: &Chunk, patient: bool) -> Result<(), Failure> {
-        if !patient && Instant::now() < self.next_look {
-            return Ok(());
+    /// closed, or when it is asked. `patient`: it may wait until it may look again.
+    pub(super) fn settle(&mut self, chunk: &Chunk, patient: bool) {
+        let wait = self.next_look.saturating_duration_since(Instant::now());
+        if self.is_broken || wait > if patient { PATIENCE } else { Duration::ZERO } {
+            return;
         }
-        self.tracker.poll()?;
+        let polled = self.tracker.poll();
+        self.note(polled);
         let register = self.tracker.register();
         let is_unsettled = |packet: weir::Packet<'_>| {
             let Some(&link_type) = self.link_types.get(packet.interface as usize) else { return false };
@@ -138,29 +178,59 @@ impl Who {
             })
         };
         if chunk.packets().any(is_unsettled) {
-            std::thread::sleep(self.next_look.saturating_duration_since(Instant::now()).min(PATIENCE));
+            std::thread::sleep(wait);
             let begin = Instant::now();
-            self.tracker.look_at_sockets()?;
-            self.next_look = begin + LOOKS * begin.elapsed();
+            let looked = self.tracker.look_at_sockets();
+            self.note(looked);
+            self.next_look = Instant::now() + (LOOKS - 1) * begin.elapsed();
         }
-        Ok(())
     }
 
     /// Returns what is new at the end of the capture.
-    pub(super) fn last(&mut self) -> Result<Vec<News>, Failure> {
-        // Ports of UDP that is connected, and still open.
-        self.tracker.look_at_sockets()?;
+    pub(super) fn last(&mut self) -> Vec<News> {
+        if !self.is_broken {
+            // Ports of UDP that is connected, and still open.
+            let looked = self.tracker.look_at_sockets();
+            self.note(looked);
+        }
+        let told = self.tracker.tell_lost();
+        self.note(told);
         self.next_answers = Instant::now();
         self.news()
     }
 
+    /// Has news that no file has room for wait.
+    pub(super) fn keep(&mut self, news: Vec<News>) {
+        self.kept.extend(news);
+        if self.kept.len() > NEWS {
+            let at = self.kept.iter().rev().find_map(News::time).unwrap_or_default();
+            let sightings = (self.kept.len() - NEWS) as u64;
+            self.kept.truncate(NEWS);
+            self.kept.push(News::Lost { at, sightings });
+        }
+    }
+
+    /// Returns the news that wait.
+    pub(super) fn take_kept(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.kept)
+    }
+
+    /// Called in each round of the loop.
+    pub(super) fn round(&mut self, now: Instant) {
+        self.next_round = now + ROUNDS;
+    }
+
     /// Says what was lost.
     pub(super) fn say(&self) {
-        let Ok(lost @ 1..) = self.tracker.lost() else { return };
-        style::say(format_args!(
-            "{}: {} reports about sockets were lost: some owners are unknown",
-            style::stderr().yellow("warning"),
-            units::grouped(lost)
-        ));
+        if let Ok(lost @ 1..) = self.tracker.lost() {
+            warn(format_args!(
+                "{} reports about sockets were lost: some owners are unknown",
+                units::grouped(lost)
+            ));
+        }
     }
+}
+
+fn warn(what: std::fmt::Arguments<'_>) {
+    style::say(format_args!("{}: --who: {what}", style::stderr().yellow("warning")));
 }

@@ -131,11 +131,39 @@ impl Tracker {
     /// The kernel does not let this process look.
     pub fn look(&mut self) -> Result<(), Error> {
         self.look_at_sockets()?;
+        self.look_at_addresses()
+    }
+
+    /// Looks at the addresses of namespaces. That of this thread needs no privileges, others those to enter them; the addresses of one that
+    /// cannot be entered stay as they were.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not list the addresses of any.
+    pub fn look_at_addresses(&mut self) -> Result<(), Error> {
+        let mut refused = None;
         for index in 0..self.namespaces.len() {
-            let watched = &self.namespaces[index];
-            let looked = inside(watched.namespace.as_ref(), address::addresses)?;
-            let addresses = looked?.into_iter().map(|address| address.ip).collect();
-            self.have(index, addresses);
+            match inside(self.namespaces[index].namespace.as_ref(), address::addresses) {
+                Ok(Ok(addresses)) => {
+                    self.have(index, addresses.into_iter().map(|address| address.ip).collect());
+                }
+                Ok(Err(error)) => refused = Some(error.into()),
+                Err(error) => refused = Some(error),
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Learns of reports that were lost and that no later one has told of yet: sockets may be missing from now on.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's account cannot be read.
+    pub fn tell_lost(&mut self) -> Result<(), Error> {
+        let untold = self.following.missed()?;
+        if untold > 0 {
+            let at = self.clock.now();
+            self.learn(News::Lost { at, sightings: untold });
         }
         Ok(())
     }
@@ -350,10 +378,9 @@ struct Kept {
 
 impl Kept {
     fn push(&mut self, news: News) {
-        if self.most == 0 {
-        } else if self.news.len() < self.most {
+        if self.news.len() < self.most {
             self.news.push(news);
-        } else {
+        } else if self.most > 0 {
             self.dropped += 1;
         }
     }
@@ -361,18 +388,10 @@ impl Kept {
     fn take(&mut self) -> Vec<News> {
         let mut news = take(&mut self.news);
         if self.dropped > 0 {
-            let at = news.iter().rev().find_map(time).unwrap_or(0);
+            let at = news.iter().rev().find_map(News::time).unwrap_or(0);
             news.push(News::Lost { at, sightings: take(&mut self.dropped) });
         }
         news
-    }
-}
-
-fn time(news: &News) -> Option<u64> {
-    match news {
-        News::Sighting(sighting) => Some(sighting.at),
-        News::Address { at, .. } | News::AddressGone { at, .. } | News::Lost { at, .. } => Some(*at),
-        News::Described(_) | News::Interface { .. } => None,
     }
 }
 
