@@ -17,6 +17,9 @@ const SCOPES: &[(&str, &str)] = &[
 const PARENTS: &[(&str, &str)] =
     &[("docker", "docker"), ("libpod_parent", "podman"), ("lxc", "lxc"), ("garden", "garden")];
 
+/// Engines whose containers are called by names, not by ids.
+const BY_NAME: &[&str] = &["crun", "systemd", "lxc", "garden"];
+
 /// Engines' own processes beside a container, which are not in it.
 const MONITORS: &[&str] = &["crio-conmon-", "libpod-conmon-"];
 
@@ -56,7 +59,8 @@ fn in_scope(part: &str) -> Option<Container> {
     let (prefix, engine) = SCOPES.iter().find(|(prefix, _)| part.starts_with(prefix))?;
     let rest = &part[prefix.len()..];
     match rest.strip_suffix(".scope") {
-        Some(id) if !id.is_empty() => Some(named(id, engine)),
+        // Whoever may make groups may call them anything.
+        Some(id) if is_id(id) || (BY_NAME.contains(engine) && is_name(id)) => Some(named(id, engine)),
         // Without systemd, only what engines have made looks like this.
         _ => is_id(rest).then(|| named(rest, engine)),
     }
@@ -65,7 +69,8 @@ fn in_scope(part: &str) -> Option<Container> {
 /// A group without systemd: `/docker/ID`, `/kubepods/burstable/podUID/ID`.
 fn in_parent(parent: &str, part: &str) -> Option<Container> {
     if let Some((_, engine)) = PARENTS.iter().find(|(name, _)| *name == parent) {
-        return Some(named(part, engine));
+        let is_known = is_id(part) || (BY_NAME.contains(engine) && is_name(part));
+        return is_known.then(|| named(part, engine));
     }
     // Kubernetes does not tell the engine, nor does Amazon's ECS.
     is_id(part).then(|| named(part, ""))
@@ -73,6 +78,10 @@ fn in_parent(parent: &str, part: &str) -> Option<Container> {
 
 fn named(id: &str, engine: &str) -> Container {
     Container { id: id.to_owned(), name: None, engine: engine.to_owned() }
+}
+
+fn is_name(text: &str) -> bool {
+    !matches!(text, "" | "." | "..")
 }
 
 fn is_id(text: &str) -> bool {
@@ -127,13 +136,16 @@ mod tests {
         check("/kubepods/pod1/crio-conmon-HEX.scope", None);
         check("/user.slice/user-0.slice/session-1.scope", None);
         check("/docker", None);
+        check("/docker/web", None);
+        check("/user.slice/docker-...scope", None);
+        check("/user.slice/machine-...scope", None);
         check("/system.slice/crun-.scope", None);
         check("/docker-machine", None);
     }
 
     #[test]
     fn a_container_in_a_container_is_the_inner_one() {
-        check("/docker/outer/docker/HEX", Some(("HEX", "docker")));
+        check(&format!("/docker/{}/docker/HEX", "f".repeat(64)), Some(("HEX", "docker")));
     }
 
     #[test]

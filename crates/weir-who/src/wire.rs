@@ -78,6 +78,9 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
+/// The most bytes of a text about a process, and of all its arguments, that are read: tables have a size, and what is in them has, too.
+const LONGEST: usize = 4096;
+
 /// Appends news to `bytes`, which [`decode`] reads on any machine. Each call's bytes can be read alone.
 pub fn encode(news: &[News], bytes: &mut Vec<u8>) {
     Encoder::begin(bytes).put_all(news);
@@ -404,7 +407,9 @@ impl<'a> Bytes<'a> {
     fn text(&mut self) -> Result<String, Problem> {
         let length = self.count()?;
         let bytes = self.take(length)?;
-        std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Problem::Text)
+        let text = std::str::from_utf8(bytes).map_err(|_| Problem::Text)?;
+        let end = (0..=text.len().min(LONGEST)).rfind(|&end| text.is_char_boundary(end));
+        Ok(text[..end.unwrap_or_default()].to_owned())
     }
 
     fn address(&mut self) -> Result<IpAddr, Problem> {
@@ -437,8 +442,17 @@ impl<'a> Bytes<'a> {
         let mut arguments = None;
         if is_there(known::ARGUMENTS) {
             let all = arguments.insert(Vec::new());
+            let mut left = LONGEST;
             for _ in 0..self.count()? {
-                all.push(self.text()?);
+                let argument = self.text()?;
+                // Each counts at least as an end.
+                match left.checked_sub(argument.len() + 1) {
+                    Some(less) => {
+                        left = less;
+                        all.push(argument);
+                    }
+                    None => left = 0,
+                }
             }
         }
         let cgroup = is_there(known::CGROUP).then(|| self.text()).transpose()?;

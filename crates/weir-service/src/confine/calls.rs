@@ -29,6 +29,8 @@ pub(super) enum Calls {
     FilesAndCode,
     /// Makes TCP connections for another process.
     Connect,
+    /// Reads files, whichever it may, and changes none.
+    Inspect,
 }
 
 /// Memory, threads, time.
@@ -120,6 +122,35 @@ const FILES: &[c::c_long] = &[
     c::SYS_epoll_pwait2,
     c::SYS_io_uring_enter,
 ];
+
+/// Files that are only read.
+const READING: &[c::c_long] = &[
+    c::SYS_read,
+    c::SYS_readv,
+    c::SYS_pread64,
+    // Whatever is open: its socket, and what it says in a panic.
+    c::SYS_write,
+    c::SYS_writev,
+    c::SYS_close,
+    c::SYS_lseek,
+    c::SYS_fstat,
+    c::SYS_newfstatat,
+    c::SYS_statx,
+    c::SYS_readlinkat,
+    c::SYS_getdents64,
+    c::SYS_ppoll,
+    #[cfg(target_arch = "x86_64")]
+    c::SYS_stat,
+    #[cfg(target_arch = "x86_64")]
+    c::SYS_lstat,
+    #[cfg(target_arch = "x86_64")]
+    c::SYS_readlink,
+    #[cfg(target_arch = "x86_64")]
+    c::SYS_poll,
+];
+
+/// Flags of `open` that change something, or let it be changed.
+const WRITING: u64 = (c::O_ACCMODE | c::O_CREAT | c::O_TRUNC) as u64;
 
 /// The same calls under names that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
@@ -280,8 +311,29 @@ fn compiled(
 
 type Rules = Vec<(c::c_long, Vec<Rule>)>;
 
+/// The calls of a process that Landlock does not restrict.
+fn inspecting() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules: Rules =
+        [PROCESS, READING, ASKING].concat().into_iter().map(|call| (call, Vec::new())).collect();
+    #[cfg(target_arch = "x86_64")]
+    rules.push((c::SYS_open, vec![to_read(1)?]));
+    rules.extend([
+        (c::SYS_openat, vec![to_read(2)?]),
+        (c::SYS_fcntl, one_of(1, FCNTLS)?),
+        (c::SYS_tgkill, one_of(0, &[std::process::id().into()])?),
+        (c::SYS_prlimit64, one_of(0, &[0])?),
+        (c::SYS_prctl, one_of(0, PRCTLS)?),
+        (c::SYS_mmap, vec![masked(2, EXECUTABLE, 0)?]),
+        (c::SYS_mprotect, vec![masked(2, EXECUTABLE, 0)?]),
+    ]);
+    Ok(rules)
+}
+
 /// A call without a rule is allowed with any arguments.
 fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
+    if calls == Calls::Inspect {
+        return inspecting();
+    }
     let mut rules: Rules =
         [PROCESS, FILES, OLD_NAMES, ASKING].concat().into_iter().map(|call| (call, Vec::new())).collect();
     let clone = match calls {
@@ -312,9 +364,13 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     rules.push((c::SYS_prctl, one_of(0, &prctls)?));
     let harmless = || match calls {
         Calls::FilesAndCode => Ok(Vec::new()),
-        Calls::Capture | Calls::Keep | Calls::Fill | Calls::Make | Calls::Files | Calls::Connect => {
-            Ok(vec![masked(2, EXECUTABLE, 0)?])
-        }
+        Calls::Capture
+        | Calls::Keep
+        | Calls::Fill
+        | Calls::Make
+        | Calls::Files
+        | Calls::Connect
+        | Calls::Inspect => Ok(vec![masked(2, EXECUTABLE, 0)?]),
     };
     rules.extend([(c::SYS_mmap, harmless()?), (c::SYS_mprotect, harmless()?)]);
     if calls == Calls::Make {
@@ -378,6 +434,12 @@ fn masked(place: u8, mask: u64, value: u64) -> Result<Rule, seccompiler::Backend
     Rule::new(vec![Condition::new(place, Length::Dword, Compare::MaskedEq(mask), value)?])
 }
 
+/// Allows opening a file to read it. `flags`: their place, before the mode.
+fn to_read(flags: u8) -> Result<Rule, seccompiler::BackendError> {
+    let none = |place, mask| Condition::new(place, Length::Dword, Compare::MaskedEq(mask), 0);
+    Rule::new(vec![none(flags, WRITING)?, none(flags + 1, SPECIAL_MODES)?])
+}
+
 /// Allows an argument that is one of `values`.
 fn one_of(place: u8, values: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let rule = |&value| Rule::new(vec![Condition::new(place, Length::Dword, Compare::Eq, value)?]);
@@ -426,7 +488,8 @@ mod tests {
     use super::*;
 
     /// Every kind of process, and whether it also sends.
-    const ALL: [(Calls, bool); 7] = [
+    const ALL: [(Calls, bool); 8] = [
+        (Calls::Inspect, false),
         (Calls::Capture, false),
         (Calls::Keep, false),
         (Calls::Make, false),
@@ -664,6 +727,15 @@ mod tests {
             &[Capture],
         ));
         calls.extend(commands(&[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, OBJ_GET_INFO_BY_FD], &[Capture, Make]));
+        let all_but_one: &[Calls] = &[Capture, Keep, Calls::Fill, Make, Files, FilesAndCode, Connect];
+        for call in
+            [c::SYS_pwrite64, c::SYS_unlinkat, c::SYS_renameat2, c::SYS_ftruncate, c::SYS_io_uring_enter]
+        {
+            calls.push((call, [0; 6], all_but_one));
+        }
+        for flag in [c::O_WRONLY, c::O_RDWR, c::O_CREAT, c::O_TRUNC] {
+            calls.push((c::SYS_openat, arg(2, flag as u64), all_but_one));
+        }
         calls.extend(commands(&[ITER_CREATE], &[Capture]));
         calls
     }
@@ -689,7 +761,7 @@ mod tests {
                 assert!(may(call, [0; 6]), "{calls:?}: {call}");
             }
             let thread = c::CLONE_THREAD as u64 | c::CLONE_VM as u64;
-            assert!(may(c::SYS_clone, arg(0, thread)), "{calls:?}: a thread");
+            assert_eq!(may(c::SYS_clone, arg(0, thread)), calls != Calls::Inspect, "{calls:?}: a thread");
             // Nothing under the numbers of other architectures.
             assert!(!allows(&program, 0x4000_0003, c::SYS_read, [0; 6]));
             #[cfg(target_arch = "x86_64")]

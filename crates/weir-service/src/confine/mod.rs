@@ -240,10 +240,10 @@ pub(crate) fn confine_user(needs: &Needs, user: Option<&User>) -> Result<Confine
     })
 }
 
-/// Confines a process that reads about other processes: it keeps what that takes, and system calls for files.
+/// Confines a process that reads about other processes: it keeps what that takes, and system calls that open files only for reading.
 pub(crate) fn confine_inspector(user: Option<&User>) -> Result<(), Error> {
     let capabilities = Capabilities::SYS_PTRACE | Capabilities::DAC_READ_SEARCH;
-    let needs = Needs { capabilities, ..Needs::of(Calls::Files) };
+    let needs = Needs { capabilities, ..Needs::of(Calls::Inspect) };
     for_programs(&needs, user)?;
     calls::allow_only(needs.calls, needs.sends).map_err(refused)?;
     Ok(())

@@ -58,6 +58,10 @@ impl Describer {
         // Read last: all of it was that process's, and not of one that has got its number since.
         let stat = read(&folder.join("stat"), ARGUMENTS).ok()?;
         let is_same = process.id.started == 0 || started(&stat) == Some(process.id.started);
+        // It may run another program since.
+        let name = read(&folder.join("comm"), ARGUMENTS).ok()?;
+        let name = name.strip_suffix(b"\n").unwrap_or(&name);
+        let is_same = is_same && String::from_utf8_lossy(name) == described.name;
         (is_same && described != *process).then_some(described)
     }
 
@@ -189,6 +193,7 @@ mod tests {
         let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).expect("a file");
         let numbers = (5..=21).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
         write("stat", format!("7 (a) b) S 1 {numbers} 4711 23 24\n").as_bytes());
+        write("comm", b"nginx\n");
         write("cmdline", b"nginx\0-g\0daemon off;\0");
         write("cgroup", groups.as_bytes());
         symlink("/usr/sbin/nginx (deleted)", folder.join("exe")).expect("a link");
@@ -229,6 +234,8 @@ mod tests {
         assert_eq!(describer.describe(&process(7, 4712)), None);
         assert_eq!(describer.describe(&process(8, 4711)), None);
         assert!(describer.describe(&process(7, 0)).is_some(), "the start is not known");
+        let before = Process { name: "bash".to_owned(), ..process(7, 4711) };
+        assert_eq!(describer.describe(&before), None, "it runs another program");
         assert_eq!(process_id(std::process::id()).expect("this process").number, std::process::id());
     }
 

@@ -227,3 +227,26 @@ fn sockets_of_later_kinds_are_left_out() {
     assert_eq!(decode(&sighting([4, 6, 9])), Ok(vec![]));
     assert_eq!(decode(&sighting([3, 6, 10])), Ok(vec![]));
 }
+
+#[test]
+fn long_texts_are_cut() {
+    let long = "\u{fc}".repeat(4000);
+    let told = Process {
+        id: ProcessId { number: 1, started: 2 },
+        parent: 0,
+        user: 0,
+        name: "a".to_owned(),
+        program: Some(long.clone()),
+        arguments: Some(vec!["b".repeat(4000), "c".repeat(95), "d".to_owned()]),
+        cgroup: None,
+        container: None,
+        unit: Some(format!("x{long}")),
+    };
+    let mut bytes = Vec::new();
+    encode(&[News::Described(Arc::new(told.clone()))], &mut bytes);
+    let read = decode(&bytes).expect("news");
+    let [News::Described(read)] = &read[..] else { panic!("{read:?}") };
+    assert_eq!(read.program.as_deref(), Some(&long[..4096]));
+    assert_eq!(read.unit.as_deref().map(str::len), Some(4095), "no letter is cut");
+    assert_eq!(read.arguments.as_deref().map(<[_]>::len), Some(1), "all of them together");
+}

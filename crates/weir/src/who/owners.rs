@@ -5,6 +5,9 @@ use weir_who::{News, Question, Register, Settings, Whose, decode, encode};
 
 use crate::{Direction, Packet};
 
+/// Runs of systems that are told from each other; a file of more is damaged, or somebody plays a trick.
+const MOST_RUNS: usize = 64;
+
 /// Tells whose the packets of files are. Blocks and packets are those of one [`Reader`](crate::reader::Reader), or of one
 /// [`Merge`](crate::reader::Merge), which number interfaces alike.
 ///
@@ -53,6 +56,10 @@ impl Owners {
     /// Takes news in. `boot`: the run of the system whose sockets these are.
     pub fn learn_all(&mut self, boot: [u8; 16], news: &[News]) {
         let known = self.registers.iter().position(|(other, _)| *other == boot);
+        if known.is_none() && self.registers.len() == MOST_RUNS {
+            self.unreadable += 1;
+            return;
+        }
         let place = known.unwrap_or_else(|| {
             self.registers.push((boot, Register::new(&self.settings)));
             self.registers.len() - 1

@@ -131,7 +131,10 @@ impl<'a> Who<'a> {
             }
             None => {}
         }
-        let interface = self.interfaces.get_mut(packet.interface as usize)?;
+        let Some(interface) = self.interfaces.get_mut(packet.interface as usize) else {
+            // Whoever takes it refuses it.
+            return Some(Whose::default());
+        };
         let mut whose = self.owners.whose(packet, interface.link_type);
         if self.scout.is_none() {
             doubt(&mut whose, packet, interface.link_type);
