@@ -56,8 +56,11 @@ const OF_SOCKETS: [u8; 5] =
 #[derive(Debug)]
 struct Scout {
     input: Input,
-    /// The latest packet so far, in nanoseconds since the Unix epoch.
-    latest: u64,
+    /// When the packet that it has read last was captured, in nanoseconds since the Unix epoch.
+    last: u64,
+    /// Blocks that it has read, and those that the reader has: it is never behind, even if the clock was set back.
+    blocks: u64,
+    passed: u64,
     is_over: bool,
 }
 
@@ -111,10 +114,16 @@ impl<'a> Who<'a> {
         self.interfaces.clear();
     }
 
-    /// Takes in a block, unless the scout has.
+    /// Takes in a block, which the scout may have read already.
     pub(super) fn block(&mut self, kind: u32, body: &[u8]) {
-        if self.scout.is_none() {
-            self.owners.learn(kind, body);
+        match &mut self.scout {
+            Some(scout) => {
+                scout.passed += 1;
+                scout.lead(&mut self.owners, |scout, _| scout.blocks >= scout.passed || scout.is_over);
+            }
+            None => {
+                self.owners.learn(kind, body);
+            }
         }
     }
 
@@ -123,7 +132,7 @@ impl<'a> Who<'a> {
         match &mut self.scout {
             Some(scout) => {
                 let until = packet.timestamp.saturating_add(AHEAD);
-                scout.lead(&mut self.owners, |scout, _| scout.latest >= until || scout.is_over);
+                scout.lead(&mut self.owners, |scout, _| scout.last >= until || scout.is_over);
             }
             None if self.owners.blocks() == 0 && !self.warned => {
                 self.warned = true;
@@ -204,7 +213,7 @@ fn doubt(whose: &mut Whose, packet: &Packet<'_>, link_type: u16) {
 
 impl Scout {
     fn open(files: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
-        Ok(Self { input: Input::open(files, sort, filter)?, latest: 0, is_over: false })
+        Ok(Self { input: Input::open(files, sort, filter)?, last: 0, blocks: 0, passed: 0, is_over: false })
     }
 
     /// Reads on until `is_far` returns true; that must be so at the end of the input.
@@ -217,12 +226,13 @@ impl Scout {
 
     fn read(&mut self, owners: &mut Owners) {
         if let Some(run) = self.input.next_run() {
-            self.latest = self.latest.max(run.last);
+            self.last = run.last;
             return;
         }
         match self.input.next() {
-            Ok(Some(Item::Packet(packet))) => self.latest = self.latest.max(packet.timestamp),
+            Ok(Some(Item::Packet(packet))) => self.last = packet.timestamp,
             Ok(Some(Item::Block { kind, body })) => {
+                self.blocks += 1;
                 owners.learn(kind, body);
             }
             Ok(Some(_)) => {}
