@@ -51,10 +51,10 @@ fn in_scope(part: &str) -> Option<Container> {
         return None;
     }
     if let Some(name) = part.strip_prefix("systemd-nspawn@").and_then(|rest| rest.strip_suffix(".service")) {
-        return Some(named(name, "systemd"));
+        return is_name(name).then(|| named(name, "systemd"));
     }
-    if let Some(name) = part.strip_prefix("lxc.payload.").filter(|name| !name.is_empty()) {
-        return Some(named(name, "lxc"));
+    if let Some(name) = part.strip_prefix("lxc.payload.") {
+        return is_name(name).then(|| named(name, "lxc"));
     }
     let (prefix, engine) = SCOPES.iter().find(|(prefix, _)| part.starts_with(prefix))?;
     let rest = &part[prefix.len()..];
@@ -80,6 +80,7 @@ fn named(id: &str, engine: &str) -> Container {
     Container { id: id.to_owned(), name: None, engine: engine.to_owned() }
 }
 
+/// Whether it is a name, and no way to another directory. A part of a path has no slash.
 fn is_name(text: &str) -> bool {
     !matches!(text, "" | "." | "..")
 }
@@ -139,6 +140,11 @@ mod tests {
         check("/docker/web", None);
         check("/user.slice/docker-...scope", None);
         check("/user.slice/machine-...scope", None);
+        check("/user.slice/systemd-nspawn@...service", None);
+        check("/user.slice/systemd-nspawn@.service", None);
+        check("/user.slice/lxc.payload...", None);
+        check("/user.slice/lxc.payload.", None);
+        check("/lxc/..", None);
         check("/system.slice/crun-.scope", None);
         check("/docker-machine", None);
     }
