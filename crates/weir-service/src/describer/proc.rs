@@ -59,10 +59,7 @@ impl Describer {
         let stat = read(&folder.join("stat"), ARGUMENTS).ok()?;
         let is_same = process.id.started == 0 || started(&stat) == Some(process.id.started);
         // It may run another program since.
-        let name = read(&folder.join("comm"), ARGUMENTS).ok()?;
-        let name = name.strip_suffix(b"\n").unwrap_or(&name);
-        let is_same = is_same && String::from_utf8_lossy(name) == described.name;
-        (is_same && described != *process).then_some(described)
+        (is_same && is_called(&folder, &process.name) && described != *process).then_some(described)
     }
 
     /// Says where `/proc/PID/cgroup` has a process (cgroups(7)): lines `NUMBER:CONTROLLERS:PATH`, the one of cgroup2 `0::PATH`.
@@ -144,6 +141,19 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Returns whether a process or one of its threads has this name: some kernels tell only the thread's. After an `execve` there is one
+/// thread, called after the new program.
+fn is_called(folder: &Path, name: &str) -> bool {
+    let is_its = |file: &Path| {
+        read(file, ARGUMENTS).is_ok_and(|its| {
+            let its = its.strip_suffix(b"\n").unwrap_or(&its);
+            String::from_utf8_lossy(its) == name
+        })
+    };
+    let threads = || fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
+    is_its(&folder.join("comm")) || threads().any(|thread| is_its(&thread.path().join("comm")))
 }
 
 /// Returns when a process has started, from `/proc/PID/stat`. The name in parentheses may have any bytes.
@@ -236,6 +246,14 @@ mod tests {
         assert!(describer.describe(&process(7, 0)).is_some(), "the start is not known");
         let before = Process { name: "bash".to_owned(), ..process(7, 4711) };
         assert_eq!(describer.describe(&before), None, "it runs another program");
+        put(root.path(), "proc/7/task/7/comm", "nginx\n");
+        assert_eq!(describer.describe(&before), None, "so do its threads");
+        let worker = Process { name: "worker".to_owned(), ..process(7, 4711) };
+        put(root.path(), "proc/7/task/9/comm", "worker\n");
+        assert!(describer.describe(&worker).is_some(), "a thread of it");
+        let any = Process { name: "\u{fffd}".to_owned(), ..process(7, 4711) };
+        fs::write(root.path().join("proc/7/comm"), b"\xff\n").expect("a file");
+        assert!(describer.describe(&any).is_some(), "names may have any bytes");
         assert_eq!(process_id(std::process::id()).expect("this process").number, std::process::id());
     }
 
