@@ -10,7 +10,7 @@
 
 mod proc;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,19 +30,23 @@ use crate::confine::{Become, confine_inspector};
 const LONGEST: usize = 32 << 10;
 /// Processes that are remembered as asked for. The first is forgotten first, and may then be asked for again.
 const MOST: usize = 1 << 16;
-/// Processes that wait for room in the socket. With more, some are never described.
+/// Processes that wait for room in the socket. With more, some are not described ([`Describer::missed`]).
 const WAITING: usize = 10_000;
+/// Most answers that are taken at once, so that what takes them is not held up.
+const AT_ONCE: usize = 1000;
 
 /// The first answer: it is confined. Any other says why it is not.
 const WELL: &[u8] = b"well";
+/// What comes instead of an answer that is longer than [`LONGEST`].
+const TOO_LONG: &[u8] = b"long";
 
 /// Describes processes, a moment after it is asked.
 #[derive(Debug)]
 pub struct Describer {
     process: Forked,
-    asked: HashSet<ProcessId>,
-    order: VecDeque<ProcessId>,
+    asked: Asked,
     waiting: VecDeque<Arc<Process>>,
+    missed: u64,
     /// Whether the process still answers.
     answers: bool,
 }
@@ -69,38 +73,40 @@ impl Describer {
             why => return Err(helper(&String::from_utf8_lossy(why))),
         }
         ioctl_fionbio(process.socket(), true).map_err(|error| helper(&error))?;
-        let (asked, order, waiting) = Default::default();
-        Ok(Self { process, asked, order, waiting, answers: true })
+        let (asked, waiting) = Default::default();
+        Ok(Self { process, asked, waiting, missed: 0, answers: true })
     }
 
-    /// Asks what a process is, unless it was asked before.
+    /// Asks what a process is, unless it was asked before. With 10,000 that wait already it does not ask, which
+    /// [`missed`](Self::missed) counts: it may be asked for again.
     pub fn ask(&mut self, process: &Arc<Process>) {
-        if !self.answers || self.waiting.len() == WAITING || !self.asked.insert(process.id) {
+        if !self.answers || self.asked.has(process.id) {
             return;
         }
-        if self.order.len() == MOST
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.asked.remove(&oldest);
+        if self.waiting.len() >= WAITING {
+            self.missed += 1;
+            return;
         }
-        self.order.push_back(process.id);
+        self.asked.insert(process.id);
         self.waiting.push_back(Arc::clone(process));
         self.send();
     }
 
     /// Forgets that it has asked for this process, which runs another program now.
     pub fn forget(&mut self, process: ProcessId) {
-        if self.asked.remove(&process) {
-            self.order.retain(|known| *known != process);
-        }
+        self.asked.remove(process);
     }
 
-    /// Returns the answers that have come.
+    /// Returns the answers that have come, at most 1,000 at a time: the others come with the next call.
     pub fn take(&mut self) -> Vec<News> {
         let (mut news, mut buffer) = (Vec::new(), vec![0; LONGEST]);
-        while self.answers {
+        for _ in 0..AT_ONCE {
+            if !self.answers {
+                break;
+            }
             match receive(self.process.socket(), &mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(TOO_LONG) => self.missed += 1,
                 Ok(message) if !message.is_empty() => match weir::who::decode(message) {
                     Ok(mut told) => news.append(&mut told),
                     Err(_) => self.answers = false,
@@ -112,9 +118,15 @@ impl Describer {
         news
     }
 
-    /// Whether the process still runs.
+    /// Whether the process still runs and what it answers makes sense. If not, nothing more is described, ever: start another one.
     pub fn answers(&self) -> bool {
         self.answers
+    }
+
+    /// Returns how many descriptions are missing so far because too many processes were asked for at once, or because they were longer
+    /// than a message, 32 KiB. Processes that had ended, or of which nothing more is known, do not count.
+    pub fn missed(&self) -> u64 {
+        self.missed
     }
 
     fn send(&mut self) {
@@ -126,6 +138,40 @@ impl Describer {
             }
             self.waiting.pop_front();
         }
+    }
+}
+
+/// The processes asked for last.
+#[derive(Debug, Default)]
+struct Asked {
+    /// With the number of its entry in `order`.
+    known: HashMap<ProcessId, u64>,
+    /// The oldest first. Those that were forgotten stay until it is their turn.
+    order: VecDeque<(ProcessId, u64)>,
+    /// Of the next entry.
+    next: u64,
+}
+
+impl Asked {
+    fn has(&self, process: ProcessId) -> bool {
+        self.known.contains_key(&process)
+    }
+
+    fn insert(&mut self, process: ProcessId) {
+        if self.order.len() == MOST
+            && let Some((oldest, number)) = self.order.pop_front()
+            // It may have been forgotten, and asked for again.
+            && self.known.get(&oldest) == Some(&number)
+        {
+            self.known.remove(&oldest);
+        }
+        self.known.insert(process, self.next);
+        self.order.push_back((process, self.next));
+        self.next += 1;
+    }
+
+    fn remove(&mut self, process: ProcessId) {
+        self.known.remove(&process);
     }
 }
 
@@ -153,7 +199,8 @@ fn serve(program: &OwnedFd, user: Option<&User>, arguments: bool) {
             let News::Described(process) = news else { return };
             let Some(described) = inspector.describe(&process) else { continue };
             let message = message(&Arc::new(described));
-            if message.len() <= LONGEST && send(program, &message, SendFlags::empty()).is_err() {
+            let answer = if message.len() <= LONGEST { &message } else { TOO_LONG };
+            if send(program, answer, SendFlags::empty()).is_err() {
                 return;
             }
         }
@@ -178,6 +225,7 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
+    use rustix::event::{PollFd, PollFlags, poll};
     use weir_lab::root_test;
     use weir_sys::fork::in_a_test;
 
@@ -193,6 +241,70 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn who_was_forgotten_and_asked_for_again_stays_as_long_as_others() {
+        let process = |number| ProcessId { number, started: 1 };
+        let mut asked = Asked::default();
+        asked.insert(process(0));
+        asked.remove(process(0));
+        assert!(!asked.has(process(0)));
+        asked.insert(process(0));
+        let most = u32::try_from(MOST).expect("a small number");
+        (1..most).for_each(|number| asked.insert(process(number)));
+        assert!(asked.has(process(0)), "its first entry is gone, not its second");
+        asked.insert(process(most));
+        assert!(!asked.has(process(0)), "the oldest");
+        assert!(asked.has(process(1)) && asked.has(process(most)));
+        assert_eq!((asked.known.len(), asked.order.len()), (MOST, MOST));
+    }
+
+    #[test]
+    fn what_is_not_described_counts() {
+        let said = in_a_test(|| {
+            // Reads nothing until the program ends.
+            let process = fork(c"mute", |socket| {
+                send(&socket, TOO_LONG, SendFlags::empty()).expect("it is sent");
+                let mut end = [PollFd::new(&socket, PollFlags::RDHUP)];
+                retry_on_intr(|| poll(&mut end, None)).expect("it ends");
+            });
+            let process = process.expect("a process");
+            ioctl_fionbio(process.socket(), true).expect("a socket");
+            let (asked, waiting) = Default::default();
+            let mut describer = Describer { process, asked, waiting, missed: 0, answers: true };
+            let one = |number| {
+                Arc::new(Process {
+                    id: ProcessId { number, started: 1 },
+                    parent: 0,
+                    user: 0,
+                    name: "one".to_owned(),
+                    program: None,
+                    arguments: None,
+                    cgroup: None,
+                    container: None,
+                    unit: None,
+                })
+            };
+            let mut number = 0;
+            while describer.waiting.len() < WAITING {
+                describer.ask(&one(number));
+                number += 1;
+            }
+            assert_eq!(describer.missed(), 0);
+            describer.ask(&one(0));
+            assert_eq!(describer.missed(), 0, "it was asked for");
+            (number..number + 3).for_each(|number| describer.ask(&one(number)));
+            assert_eq!((describer.missed(), describer.waiting.len()), (3, WAITING));
+            let end = Instant::now() + Duration::from_secs(10);
+            while describer.missed() == 3 && Instant::now() < end {
+                assert!(describer.take().is_empty());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!((describer.missed(), describer.answers()), (4, true));
+            "well".to_owned()
+        });
+        assert_eq!(said, "well");
     }
 
     #[root_test]
