@@ -200,9 +200,16 @@ broken
         let (Some(mount), Some(own)) = (&groups.mount, own) else {
             return weir_skip::this_test("no cgroup2 is mounted");
         };
-        let Some(below) = own.strip_prefix(mount.root.trim_end_matches('/')) else { return };
+        let Some(below) = own.strip_prefix(mount.root.trim_end_matches('/')) else {
+            return weir_skip::this_test("the own group is outside of what is mounted");
+        };
         let directory = mount.directory.join(below.trim_start_matches('/'));
-        let Ok(status) = fs::metadata(directory) else { return };
+        let status = match fs::metadata(&directory) {
+            Ok(status) => status,
+            Err(error) => {
+                return weir_skip::this_test(format_args!("cannot read {}: {error}", directory.display()));
+            }
+        };
         assert_eq!(groups.get(status.ino()).and_then(|group| group.path.as_deref()), Some(own));
         assert_eq!(groups.get(u64::MAX), None);
     }
