@@ -27,6 +27,7 @@ pub mod nfqueue;
 pub mod packet;
 pub mod pair;
 pub mod privilege;
+pub mod process;
 pub mod route;
 pub mod signals;
 pub mod sockets;

@@ -11,6 +11,10 @@ use crate::{Cause, News, Process, ProcessId, Settings, Sighting};
 /// Sightings of one socket that are kept: the first ones, which tell where it comes from, and the latest.
 const MOST_SIGHTINGS: usize = 32;
 const MOST_FIRST: usize = 8;
+/// Programs that a process has run, and what is known of it under different names, that are kept: the latest.
+const MOST_ACCOUNTS: usize = 8;
+/// Processes without a socket that are kept, the latest: they may open their first one after the next file has begun.
+const MOST_IDLE: usize = 10_000;
 
 /// Keeps the news from which another [`Register`](crate::Register) learns what one knows that has learned all of them: for the
 /// beginning of a file whose reader has no earlier ones. It forgets sockets as a register does.
@@ -21,14 +25,27 @@ pub struct Digest {
     /// Sockets by when they were closed, and all by when they were seen first.
     closed: BTreeSet<(u64, u64)>,
     begun: BTreeSet<(u64, u64)>,
-    /// What is known of processes beyond what sightings say, by process, name and user.
-    described: HashMap<(ProcessId, String, u32), Arc<Process>>,
+    /// What is known of processes beyond what sightings say.
+    processes: HashMap<ProcessId, Accounts>,
+    /// How many accounts of processes there were.
+    accounts: u64,
     addresses: BTreeMap<(u64, IpAddr), u64>,
     interfaces: BTreeMap<u32, u64>,
     /// Since when, and how many.
     lost: Option<(u64, u64)>,
     /// The latest time of a sighting.
     now: u64,
+}
+
+/// What was told of a process.
+#[derive(Debug, Default)]
+struct Accounts {
+    /// The number of the latest.
+    latest: u64,
+    /// The programs that it has run since, by time.
+    executed: Vec<(u64, Arc<Process>)>,
+    /// What else is known of it, once for each name and user.
+    described: Vec<Arc<Process>>,
 }
 
 /// What was seen of a socket, in the order of arrival.
@@ -46,7 +63,8 @@ impl Digest {
             sockets: HashMap::new(),
             closed: BTreeSet::new(),
             begun: BTreeSet::new(),
-            described: HashMap::new(),
+            processes: HashMap::new(),
+            accounts: 0,
             addresses: BTreeMap::new(),
             interfaces: BTreeMap::new(),
             lost: None,
@@ -58,11 +76,19 @@ impl Digest {
     pub fn learn(&mut self, news: &News) {
         match news {
             News::Sighting(sighting) => self.see(sighting),
+            News::Executed { at, process } => {
+                let executed = &mut self.accounts_of(process).executed;
+                executed.push((*at, Arc::clone(process)));
+                if executed.len() > MOST_ACCOUNTS {
+                    executed.remove(0);
+                }
+            }
             News::Described(process) => {
-                let key = (process.id, process.name.clone(), process.user);
-                self.described.insert(key, Arc::clone(process));
-                if self.described.len() > 2 * self.settings.sockets.max(1) {
-                    self.forget_processes();
+                let described = &mut self.accounts_of(process).described;
+                described.retain(|known| known.name != process.name || known.user != process.user);
+                described.push(Arc::clone(process));
+                if described.len() > MOST_ACCOUNTS {
+                    described.remove(0);
                 }
             }
             News::Address { at, namespace, address } => {
@@ -95,13 +121,32 @@ impl Digest {
         let addresses =
             addresses.map(|(&(namespace, address), &at)| News::Address { at, namespace, address });
         let lost = self.lost.map(|(at, sightings)| News::Lost { at, sightings });
-        let mut sightings: Vec<&Sighting> = self.sockets.values().flat_map(|life| &life.sightings).collect();
-        sightings.sort_by_key(|sighting| (sighting.at, sighting.socket));
-        let sightings = sightings.into_iter().cloned().map(News::Sighting);
-        let mut described: Vec<_> = self.described.values().collect();
-        described.sort_by_key(|process| process.id);
-        let described = described.into_iter().cloned().map(News::Described);
-        lost.into_iter().chain(interfaces).chain(addresses).chain(sightings).chain(described).collect()
+        let sightings = self.sockets.values().flat_map(|life| &life.sightings);
+        let sightings =
+            sightings.map(|sighting| (sighting.at, sighting.socket, News::Sighting(sighting.clone())));
+        let mut processes: Vec<_> = self.processes.iter().collect();
+        processes.sort_unstable_by_key(|(id, _)| **id);
+        let executed = processes.iter().flat_map(|(_, accounts)| &accounts.executed);
+        // What is done with a socket then is done by the new program.
+        let executed =
+            executed.map(|(at, process)| (*at, 0, News::Executed { at: *at, process: Arc::clone(process) }));
+        let mut timed: Vec<_> = executed.chain(sightings).collect();
+        timed.sort_by_key(|(at, socket, _)| (*at, *socket));
+        let timed = timed.into_iter().map(|(_, _, news)| news);
+        let described = processes.iter().flat_map(|(_, accounts)| &accounts.described);
+        let described = described.cloned().map(News::Described);
+        lost.into_iter().chain(interfaces).chain(addresses).chain(timed).chain(described).collect()
+    }
+
+    /// Returns where to note an account of a process.
+    fn accounts_of(&mut self, process: &Process) -> &mut Accounts {
+        if self.processes.len() > 2 * self.settings.sockets.saturating_add(MOST_IDLE) {
+            self.forget_processes();
+        }
+        self.accounts += 1;
+        let accounts = self.processes.entry(process.id).or_default();
+        accounts.latest = self.accounts;
+        accounts
     }
 
     fn see(&mut self, sighting: &Sighting) {
@@ -152,12 +197,18 @@ impl Digest {
         Some(begun)
     }
 
-    /// Forgets processes without a socket.
+    /// Forgets processes without a socket, but for the latest.
     fn forget_processes(&mut self) {
         let sightings = self.sockets.values().flat_map(|life| &life.sightings);
         let holders: BTreeSet<ProcessId> =
             sightings.filter_map(|sighting| sighting.process.as_ref()).map(|process| process.id).collect();
-        self.described.retain(|(id, ..), _| holders.contains(id));
+        let idle = self.processes.iter().filter(|(id, _)| !holders.contains(id));
+        let mut idle: Vec<u64> = idle.map(|(_, accounts)| accounts.latest).collect();
+        idle.sort_unstable();
+        if let Some(surplus) = idle.len().checked_sub(MOST_IDLE + 1) {
+            let last = idle[surplus];
+            self.processes.retain(|id, accounts| accounts.latest > last || holders.contains(id));
+        }
     }
 }
 
@@ -197,6 +248,21 @@ mod tests {
     }
 
     #[test]
+    fn a_process_is_told_with_its_programs_in_turn() {
+        let [ip, iperf3] = ["ip", "iperf3"].map(|name| process(7, name));
+        let executed = |at, process: &Arc<Process>| News::Executed { at, process: Arc::clone(process) };
+        let told = [
+            executed(1, &ip),
+            News::Described(Arc::clone(&ip)),
+            executed(5, &iperf3),
+            sighting(5, 1, Cause::Created, Some(Arc::clone(&iperf3))),
+            News::Described(Arc::clone(&iperf3)),
+        ];
+        let [one, of_ip, two, socket, of_iperf3] = told.clone();
+        assert_eq!(digest(10, &told), [one, two, socket, of_ip, of_iperf3]);
+    }
+
+    #[test]
     fn what_is_over_or_said_again_is_left_out() {
         let (address, gone) = (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::BROADCAST.into());
         let nginx = process(4711, "nginx");
@@ -229,8 +295,23 @@ mod tests {
         assert!(closed.iter().chain([&of_curl]).all(|news| all.contains(news)), "{all:?}");
         assert_eq!(all.len(), needed.len() + 4);
         let later = [&news[..], &[sighting(200, 1, Cause::Sent, None)]].concat();
-        let last = [later[13].clone(), News::Described(described)];
+        // Its process may open another.
+        let last = [later[13].clone(), of_curl, News::Described(described)];
         assert_eq!(digest(10, &later), [&needed[..], &last].concat());
+    }
+
+    #[test]
+    fn the_latest_processes_without_a_socket_are_kept() {
+        let most = u32::try_from(MOST_IDLE).expect("few");
+        let made = |number| News::Described(process(number, "p"));
+        let nginx = process(0, "nginx");
+        let mut news = vec![sighting(1, 1, Cause::Created, Some(Arc::clone(&nginx))), News::Described(nginx)];
+        news.extend((1..=most + 2).map(made));
+        // Told again, it is one of the latest.
+        news.push(made(1));
+        let kept = [&news[..2], &[made(1)], &news[5..news.len() - 1]].concat();
+        assert_eq!(kept.len(), 2 + MOST_IDLE);
+        assert!(digest(10, &news) == kept, "others than the latest");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use self::digest::Digest;
 pub use self::news::News;
 pub use self::owner::{Certainty, Owner, Processes};
 pub use self::packet::{Question, Side};
-pub use self::placed::{container, unit};
+pub use self::placed::Placed;
 pub use self::process::{Container, Process, ProcessId};
 pub use self::register::Register;
 pub use self::settings::Settings;

@@ -11,7 +11,14 @@ use crate::{Process, Sighting};
 pub enum News {
     /// Something was seen of a socket.
     Sighting(Sighting),
-    /// More is known of a process than when it was last told: its program, container, or unit.
+    /// A process runs another program from now on.
+    Executed {
+        /// When.
+        at: u64,
+        /// What it is then.
+        process: Arc<Process>,
+    },
+    /// More is known of a process, in all the time that it has this name and user: its program, container, or unit.
     Described(Arc<Process>),
     /// A namespace has this address from now on.
     Address {
@@ -52,7 +59,10 @@ impl News {
     pub fn time(&self) -> Option<u64> {
         match self {
             Self::Sighting(sighting) => Some(sighting.at),
-            Self::Address { at, .. } | Self::AddressGone { at, .. } | Self::Lost { at, .. } => Some(*at),
+            Self::Executed { at, .. }
+            | Self::Address { at, .. }
+            | Self::AddressGone { at, .. }
+            | Self::Lost { at, .. } => Some(*at),
             Self::Described(_) | Self::Interface { .. } => None,
         }
     }

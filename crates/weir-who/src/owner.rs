@@ -9,7 +9,8 @@ use crate::Process;
 /// How the owner of a packet was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Certainty {
-    /// A process has connected, bound or used exactly this socket, and no other has.
+    /// A process has made, bound, connected or used exactly this socket, and nobody has told of another: one that it has handed the socket
+    /// on to is not known unless that was told ([`Cause::Taken`](crate::Cause::Taken)).
     Certain,
     /// The packet belongs to a connection that was accepted, or is about to be: the process is the one that listens. Another may
     /// have accepted it (`--who exact` says).

@@ -26,10 +26,56 @@ const MONITORS: &[&str] = &["crio-conmon-", "libpod-conmon-"];
 /// Length of the ids that engines make: SHA-256 in hexadecimal.
 const ID: usize = 64;
 
+/// Where a process is among control groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// See [`Process::cgroup`](crate::Process::cgroup).
+    pub cgroup: Option<String>,
+    /// The container, without the name that people gave it.
+    pub container: Option<Container>,
+    /// The unit of systemd.
+    pub unit: Option<String>,
+}
+
+impl Placed {
+    /// Returns where processes in the group with this path are.
+    pub fn at(path: &str) -> Self {
+        Self {
+            cgroup: Some(path.to_owned()),
+            container: container(path),
+            unit: unit(path).map(str::to_owned),
+        }
+    }
+
+    /// Reads where a process is from `/proc/PID/cgroup` (cgroups(7)): lines `NUMBER:CONTROLLERS:PATH`, the one of cgroup2 `0::PATH`. Engines
+    /// that use version 1 leave cgroup2's group as it was, so a group of a container counts most, then cgroup2's.
+    pub fn parse(lines: &str) -> Self {
+        let path = |line: &'_ str| line.splitn(3, ':').nth(2).map(str::to_owned);
+        let (mut unified, mut others) = (None, Vec::new());
+        for line in lines.lines() {
+            match path(line) {
+                Some(path) if line.starts_with("0::") => unified = Some(path),
+                Some(path) => others.push(path),
+                None => {}
+            }
+        }
+        let all = || unified.iter().chain(&others);
+        let in_container = all().find(|path| container(path).is_some());
+        let own = || unified.as_ref().filter(|path| *path != "/");
+        let longest = || others.iter().max_by_key(|path| path.len());
+        let Some(path) = in_container.or_else(own).or_else(longest).or(unified.as_ref()) else {
+            return Self::default();
+        };
+        let unit = || all().find_map(|path| unit(path)).map(str::to_owned);
+        let placed = Self::at(path);
+        Self { unit: placed.unit.clone().or_else(unit), ..placed }
+    }
+}
+
 /// Returns the container that a control group's path belongs to, if it is named as an engine names it: Docker, containerd, CRI-O,
 /// Podman, crun, LXC and systemd-nspawn, by systemd's groups or their own. The innermost wins, as a container in a container has its
 /// own processes.
-pub fn container(path: &str) -> Option<Container> {
+fn container(path: &str) -> Option<Container> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     (0..parts.len()).rev().find_map(|at| {
         let parent = at.checked_sub(1).map(|before| parts[before]);
@@ -38,7 +84,7 @@ pub fn container(path: &str) -> Option<Container> {
 }
 
 /// Returns the unit of systemd that a control group's path belongs to (`nginx.service`), the innermost.
-pub fn unit(path: &str) -> Option<&str> {
+fn unit(path: &str) -> Option<&str> {
     let mut parts = path.rsplit('/');
     parts.find(|part| {
         [".service", ".scope"].iter().any(|kind| part.len() > kind.len() && part.ends_with(kind))
@@ -147,6 +193,31 @@ mod tests {
         check("/lxc/..", None);
         check("/system.slice/crun-.scope", None);
         check("/docker-machine", None);
+    }
+
+    #[test]
+    fn groups_of_version_1_count_where_cgroup2_has_none() {
+        let placed = |lines: &str| {
+            let placed = Placed::parse(&lines.replace("HEX", HEX));
+            let container = placed.container.map(|container| container.engine);
+            (placed.cgroup.unwrap_or_default().replace(HEX, "HEX"), container, placed.unit)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        for (lines, expected) in [
+            ("0::/system.slice/a.service\n", ("/system.slice/a.service", None, some("a.service"))),
+            ("5:cpu:/\n4:pids:/docker/HEX\n0::/\n", ("/docker/HEX", some("docker"), None)),
+            ("4:pids:/docker/HEX\n0::/user.slice\n", ("/docker/HEX", some("docker"), None)),
+            (
+                "4:pids:/user.slice\n1:name=systemd:/system.slice/b.service\n0::/\n",
+                ("/system.slice/b.service", None, some("b.service")),
+            ),
+            ("4:pids:/a:b\n", ("/a:b", None, None)),
+            ("0::/\n", ("/", None, None)),
+            ("broken", ("", None, None)),
+        ] {
+            let (path, container, unit) = expected;
+            assert_eq!(placed(lines), (path.to_owned(), container, unit), "{lines}");
+        }
     }
 
     #[test]

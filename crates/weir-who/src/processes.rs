@@ -63,10 +63,20 @@ impl KnownProcesses {
         }
     }
 
-    /// Takes in more about a process: of all times in which it had this name and user.
-    pub(crate) fn describe(&mut self, now: u64, process: &Arc<Process>) {
+    /// It runs another program from this time on.
+    pub(crate) fn execute(&mut self, at: u64, process: &Arc<Process>) {
         match self.places.get(&process.id) {
-            Some(&place) => self.entries[place as usize].describe(now, process),
+            Some(&place) => self.entries[place as usize].execute(at, process),
+            None => {
+                self.add(at, process);
+            }
+        }
+    }
+
+    /// Takes in more about a process: of all times in which it had this name and user.
+    pub(crate) fn describe(&mut self, process: &Arc<Process>) {
+        match self.places.get(&process.id) {
+            Some(&place) => self.entries[place as usize].describe(process),
             None => {
                 self.add(0, process);
             }
@@ -150,37 +160,57 @@ impl Entry {
 
     fn see(&mut self, at: u64, process: &Arc<Process>) {
         let before = self.versions_mut().rfind(|version| version.since <= at);
+        let mut process = Arc::clone(process);
         if let Some(version) = before {
-            if Arc::ptr_eq(&version.process, process) {
+            if Arc::ptr_eq(&version.process, &process) {
                 return;
             }
-            if let Some(joined) = join(&version.process, process) {
-                version.set(joined);
-                return;
+            match join(&version.process, &process) {
+                Joined::Same => return,
+                Joined::More(joined) => {
+                    version.process = joined;
+                    return;
+                }
+                Joined::Moved(joined) => process = joined,
+                Joined::Other => {}
             }
         }
         // Before the next version, or it is that, seen earlier.
         let after = self.versions_mut().find(|version| version.since > at);
-        if let Some(version) = after
-            && let Some(joined) = join(&version.process, process)
-        {
-            version.since = at;
-            version.set(joined);
-            return;
+        if let Some(version) = after {
+            match join(&version.process, &process) {
+                Joined::Same => return version.since = at,
+                Joined::More(joined) => {
+                    version.since = at;
+                    version.process = joined;
+                    return;
+                }
+                Joined::Moved(_) | Joined::Other => {}
+            }
         }
+        self.insert(Version { since: at, process });
+    }
+
+    /// It runs another program from now on, even if that has the same name.
+    fn execute(&mut self, at: u64, process: &Arc<Process>) {
         self.insert(Version { since: at, process: Arc::clone(process) });
     }
 
-    fn describe(&mut self, now: u64, process: &Arc<Process>) {
-        let mut found = false;
+    /// Takes in more about all times in which it had this name and user. Where its group was another one, only the program counts.
+    fn describe(&mut self, process: &Arc<Process>) {
         for version in self.versions_mut() {
-            if version.process.name == process.name && version.process.user == process.user {
-                version.process = Arc::clone(process);
-                found = true;
+            let known = &version.process;
+            if known.name != process.name || known.user != process.user {
+                continue;
             }
-        }
-        if !found {
-            self.insert(Version { since: now, process: Arc::clone(process) });
+            version.process = match differ(known.cgroup.as_ref(), process.cgroup.as_ref()) {
+                false => Arc::clone(process),
+                true => Arc::new(Process {
+                    program: process.program.clone(),
+                    arguments: process.arguments.clone(),
+                    ..(**known).clone()
+                }),
+            };
         }
     }
 
@@ -197,52 +227,26 @@ impl Entry {
     }
 }
 
-impl Version {
-    fn set(&mut self, joined: Joined) {
-        if let Joined::More(process) = joined {
-            self.process = process;
-        }
-    }
-}
-
 /// What two accounts of a process say together.
 enum Joined {
     /// No more than the first.
     Same,
     More(Arc<Process>),
+    /// It is in another control group; the second account, with what the first one knows of its program.
+    Moved(Arc<Process>),
+    /// It runs as another user, or has another name.
+    Other,
 }
 
-/// Joins two accounts of a process; `None`: it has changed between them.
-fn join(known: &Process, told: &Process) -> Option<Joined> {
-    fn differ<T: PartialEq>(known: Option<&T>, told: Option<&T>) -> bool {
-        known.is_some() && told.is_some() && known != told
-    }
-    if known.name != told.name
-        || known.user != told.user
-        || differ(known.program.as_ref(), told.program.as_ref())
-        || differ(known.arguments.as_ref(), told.arguments.as_ref())
-        || differ(known.cgroup.as_ref(), told.cgroup.as_ref())
-        || differ(known.unit.as_ref(), told.unit.as_ref())
-        || differ(
-            known.container.as_ref().map(|container| &container.id),
-            told.container.as_ref().map(|container| &container.id),
-        )
-    {
-        return None;
-    }
-    fn adds<T>(known: Option<&T>, told: Option<&T>) -> bool {
-        known.is_none() && told.is_some()
-    }
-    let names = [known, told].map(|process| process.container.as_ref()?.name.as_ref());
-    let is_more = (known.parent == 0 && told.parent != 0)
-        || adds(known.program.as_ref(), told.program.as_ref())
-        || adds(known.arguments.as_ref(), told.arguments.as_ref())
-        || adds(known.cgroup.as_ref(), told.cgroup.as_ref())
-        || adds(known.unit.as_ref(), told.unit.as_ref())
-        || adds(known.container.as_ref(), told.container.as_ref())
-        || adds(names[0], names[1]);
-    if !is_more {
-        return Some(Joined::Same);
+fn differ<T: PartialEq>(known: Option<&T>, told: Option<&T>) -> bool {
+    known.is_some() && told.is_some() && known != told
+}
+
+/// Joins two accounts of a process. Whoever tells of a socket may call its program differently, by a link: that is no change, since a new
+/// program is told of by itself.
+fn join(known: &Process, told: &Process) -> Joined {
+    if known.name != told.name || known.user != told.user {
+        return Joined::Other;
     }
     let mut both = known.clone();
     if both.parent == 0 {
@@ -250,10 +254,15 @@ fn join(known: &Process, told: &Process) -> Option<Joined> {
     }
     both.program = both.program.or_else(|| told.program.clone());
     both.arguments = both.arguments.or_else(|| told.arguments.clone());
+    if differ(known.cgroup.as_ref(), told.cgroup.as_ref()) {
+        let (cgroup, container, unit) = (told.cgroup.clone(), told.container.clone(), told.unit.clone());
+        return Joined::Moved(Arc::new(Process { cgroup, container, unit, ..both }));
+    }
     both.cgroup = both.cgroup.or_else(|| told.cgroup.clone());
     both.unit = both.unit.or_else(|| told.unit.clone());
-    if names[0].is_none() && told.container.is_some() {
+    let name = |process: &Process| process.container.as_ref()?.name.clone();
+    if name(known).is_none() && told.container.is_some() {
         both.container.clone_from(&told.container);
     }
-    Some(Joined::More(Arc::new(both)))
+    if both == *known { Joined::Same } else { Joined::More(Arc::new(both)) }
 }

@@ -43,7 +43,8 @@ impl Register {
                 self.now = self.now.max(sighting.at);
                 self.see(sighting);
             }
-            News::Described(process) => self.known.processes.describe(self.now, process),
+            News::Executed { at, process } => self.known.processes.execute(*at, process),
+            News::Described(process) => self.known.processes.describe(process),
             News::Address { at, namespace, address } => {
                 self.now = self.now.max(*at);
                 self.known.addresses.came(*at, *namespace, address.to_canonical());

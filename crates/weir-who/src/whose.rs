@@ -44,9 +44,14 @@ impl Whose {
 
 impl Register {
     /// Returns whose packet it is. `outbound`: whether this host has sent it or received it, if that is known: the other end then
-    /// only has an owner if it is a process here, too, as on the loopback.
+    /// only has an owner if it is here, too, as on the loopback.
     pub fn whose(&self, question: &Question<'_>, outbound: Option<bool>) -> Whose {
         let [sender, receiver] = self.known.ends_here(question);
+        if [sender, receiver] == [Here::Yes; 2] {
+            let [sender, receiver] =
+                [Side::Sender, Side::Receiver].map(|side| Some(self.owner(question, side)));
+            return Whose { sender, receiver };
+        }
         let owner = |side, here, is_own| match here {
             // A socket for any address may have its port.
             Here::No if (sender, receiver) == (Here::No, Here::No) => Owner::nobody(Certainty::Forwarded),

@@ -15,6 +15,7 @@
 //! | 5 | address gone | the same |
 //! | 6 | interface | number (u32), namespace (u64) |
 //! | 7 | lost | time, how many (u64) |
+//! | 8 | executed | time (u64), process (count, as in a sighting) |
 //!
 //! A process is written once, before the first entry that names it; bytes that were appended to others begin anew with their own.
 
@@ -39,6 +40,7 @@ mod entry {
     pub(super) const ADDRESS_GONE: u8 = 5;
     pub(super) const INTERFACE: u8 = 6;
     pub(super) const LOST: u8 = 7;
+    pub(super) const EXECUTED: u8 = 8;
 }
 
 /// What is known of a process.
@@ -112,6 +114,12 @@ impl<'n, 'b> Encoder<'n, 'b> {
                     let process = sighting.process.as_ref().map_or(0, |process| self.process(process));
                     put_sighting(&mut self.rest, sighting, process);
                     entry::SIGHTING
+                }
+                News::Executed { at, process } => {
+                    let process = self.process(process);
+                    put_numbers(&mut self.rest, &[*at]);
+                    put_count(&mut self.rest, process);
+                    entry::EXECUTED
                 }
                 News::Described(process) => {
                     let process = self.process(process);
@@ -311,6 +319,10 @@ fn read_entry(
             None
         }
         entry::SIGHTING => rest.sighting(processes)?.map(News::Sighting),
+        entry::EXECUTED => {
+            let (at, process) = (rest.u64()?, rest.named(processes)?);
+            Some(News::Executed { at, process: process.ok_or(Problem::NoProcess)? })
+        }
         entry::DESCRIBED => Some(News::Described(rest.named(processes)?.ok_or(Problem::NoProcess)?)),
         entry::ADDRESS => {
             Some(News::Address { at: rest.u64()?, namespace: rest.u64()?, address: rest.address()? })

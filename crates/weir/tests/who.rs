@@ -366,7 +366,7 @@ fn root_each_socket_has_its_process_and_so_has_each_packet() {
     assert!(process.arguments.as_ref().unwrap().contains(&"--exact".to_owned()));
     assert!(process.name.starts_with("the_part_of") || process.name.starts_with("who-"), "{process:?}");
     assert!(process.cgroup.is_some());
-    let is_described = |news: &News| matches!(news, News::Described(process) if process.id.number == own && process.program.as_deref() == program.to_str());
+    let is_described = |news: &News| matches!(news, News::Executed { process, .. } if process.id.number == own && process.program.as_deref() == program.to_str());
     assert!(news.iter().any(is_described), "it was told that it runs this program");
     assert_eq!(tracker.lost().unwrap(), 0);
     late.end();

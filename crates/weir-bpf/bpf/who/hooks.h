@@ -54,17 +54,26 @@ SEC("cgroup/sock_release") int release(struct bpf_sock *ctx)
 	return ALLOW;
 }
 
-SEC("cgroup/post_bind4") int bind4(struct bpf_sock *ctx)
+/* Begins the report of a socket that is bound, but for its address. */
+static __always_inline struct who_report *bound(struct bpf_sock *ctx, __u8 family)
 {
 	forget_sender(ctx);
 	struct who_report *report = begin(WHO_BOUND, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
 	if (!report)
-		return ALLOW;
+		return NULL;
 	describe_current(&report->process);
-	report->family = AF_INET;
+	report->family = family;
 	report->kind = ctx->type;
 	report->protocol = ctx->protocol;
 	report->local_port = ctx->src_port;
+	return report;
+}
+
+SEC("cgroup/post_bind4") int bind4(struct bpf_sock *ctx)
+{
+	struct who_report *report = bound(ctx, AF_INET);
+	if (!report)
+		return ALLOW;
 	report->local[0] = ctx->src_ip4;
 	bpf_ringbuf_submit(report, waking());
 	return ALLOW;
@@ -72,15 +81,9 @@ SEC("cgroup/post_bind4") int bind4(struct bpf_sock *ctx)
 
 SEC("cgroup/post_bind6") int bind6(struct bpf_sock *ctx)
 {
-	forget_sender(ctx);
-	struct who_report *report = begin(WHO_BOUND, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
+	struct who_report *report = bound(ctx, AF_INET6);
 	if (!report)
 		return ALLOW;
-	describe_current(&report->process);
-	report->family = AF_INET6;
-	report->kind = ctx->type;
-	report->protocol = ctx->protocol;
-	report->local_port = ctx->src_port;
 	report->local[0] = ctx->src_ip6[0];
 	report->local[1] = ctx->src_ip6[1];
 	report->local[2] = ctx->src_ip6[2];
@@ -89,32 +92,33 @@ SEC("cgroup/post_bind6") int bind6(struct bpf_sock *ctx)
 	return ALLOW;
 }
 
-/* Returns whether `tcp` will tell of this connection. */
-static __always_inline bool is_told_later(const struct bpf_sock *sk)
+/* Begins the report of a socket that is about to be connected, but for the other end's address. None if `tcp` will tell of it. */
+static __always_inline struct who_report *connecting(struct bpf_sock_addr *ctx, struct bpf_sock *sk)
 {
-	return tcp_is_told && sk->type == SOCK_STREAM;
+	if (tcp_is_told && sk->type == SOCK_STREAM)
+		return NULL;
+	forget_sender(sk);
+	struct who_report *report = begin(WHO_CONNECTING, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
+	if (!report)
+		return NULL;
+	describe_current(&report->process);
+	tell_socket(report, sk);
+	report->remote_port = bpf_ntohs(ctx->user_port);
+	return report;
 }
 
 SEC("cgroup/connect4") int connect4(struct bpf_sock_addr *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
-	if (!sk)
-		return ALLOW;
-	if (is_told_later(sk))
-		return ALLOW;
-	forget_sender(sk);
-	struct who_report *report = begin(WHO_CONNECTING, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
+	struct who_report *report = sk ? connecting(ctx, sk) : NULL;
 	if (!report)
 		return ALLOW;
-	describe_current(&report->process);
-	tell_socket(report, sk);
 	if (sk->family == AF_INET6) { /* IPv4 in IPv6 */
 		report->remote[2] = bpf_htonl(0xffff);
 		report->remote[3] = ctx->user_ip4;
 	} else {
 		report->remote[0] = ctx->user_ip4;
 	}
-	report->remote_port = bpf_ntohs(ctx->user_port);
 	bpf_ringbuf_submit(report, waking());
 	return ALLOW;
 }
@@ -122,21 +126,13 @@ SEC("cgroup/connect4") int connect4(struct bpf_sock_addr *ctx)
 SEC("cgroup/connect6") int connect6(struct bpf_sock_addr *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
-	if (!sk)
-		return ALLOW;
-	if (is_told_later(sk))
-		return ALLOW;
-	forget_sender(sk);
-	struct who_report *report = begin(WHO_CONNECTING, bpf_get_socket_cookie(ctx), bpf_get_netns_cookie(ctx));
+	struct who_report *report = sk ? connecting(ctx, sk) : NULL;
 	if (!report)
 		return ALLOW;
-	describe_current(&report->process);
-	tell_socket(report, sk);
 	report->remote[0] = ctx->user_ip6[0];
 	report->remote[1] = ctx->user_ip6[1];
 	report->remote[2] = ctx->user_ip6[2];
 	report->remote[3] = ctx->user_ip6[3];
-	report->remote_port = bpf_ntohs(ctx->user_port);
 	bpf_ringbuf_submit(report, waking());
 	return ALLOW;
 }

@@ -8,8 +8,6 @@
 #include "who/process.h"
 #include "who/report.h"
 
-#define AF_INET 2
-#define AF_INET6 10
 #define SOCK_STREAM 1
 
 const volatile __u64 wake_at = 0; /* bytes of reports that wait to be read: then the process is woken */

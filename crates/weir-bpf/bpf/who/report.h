@@ -3,6 +3,9 @@
 #pragma once
 #include <linux/types.h>
 
+#define AF_INET 2
+#define AF_INET6 10
+
 enum who_sizes {
 	WHO_NAME = 16,     /* bytes of a process's name, with the zero at its end */
 	WHO_PROGRAM = 256, /* of the path of a program, likewise; a longer one is cut */

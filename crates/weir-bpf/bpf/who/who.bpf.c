@@ -25,7 +25,7 @@ static __always_inline void tell_ends(struct who_report *report, const struct so
 	bpf_core_read(&common.skc_family, sizeof(common.skc_family), &sk->__sk_common.skc_family);
 	report->remote_port = bpf_ntohs(common.skc_dport);
 	report->family = common.skc_family;
-	if (common.skc_family == 10) {
+	if (common.skc_family == AF_INET6) {
 		bpf_core_read(report->local, sizeof(report->local), &sk->__sk_common.skc_v6_rcv_saddr);
 		bpf_core_read(report->remote, sizeof(report->remote), &sk->__sk_common.skc_v6_daddr);
 	} else {

@@ -223,6 +223,9 @@ impl CaptureArgs {
         if self.comment.is_some() && self.is_pcap() {
             return Err("--comment requires --format pcapng: pcap files cannot store comments".to_owned());
         }
+        if self.who && self.is_pcap() && !self.prints() {
+            return Err("--who requires --format pcapng or --print: pcap files keep no owners".to_owned());
+        }
         if self.print && self.write.as_deref() == Some(Path::new("-")) {
             return Err("--print and -w - both use standard output; use -w FILE --print".to_owned());
         }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir::who::{News, Process, ProcessId, Tracker, TrackerSettings};
+use weir::who::{HookState, News, Process, ProcessId, Tracker, TrackerSettings};
 use weir::{Chunk, Interface};
 use weir_service::describer::Describer;
 
@@ -83,11 +83,23 @@ impl Who {
         Ok(self)
     }
 
-    /// Says what the kernel does not tell here.
+    /// Says what the kernel does not tell here, once for each reason.
     pub(super) fn warn(&self) {
+        let mut reasons: Vec<(&str, Vec<&HookState>)> = Vec::new();
         for hook in self.tracker.hooks() {
-            if let Some(why) = &hook.refused {
-                warn(format_args!("the kernel refuses {} ({why}): {}", hook.name, hook.costs));
+            let Some(why) = hook.refused.as_deref() else { continue };
+            match reasons.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, hooks)) => hooks.push(hook),
+                None => reasons.push((why, vec![hook])),
+            }
+        }
+        for (why, hooks) in reasons {
+            match &hooks[..] {
+                [hook] => warn(format_args!("the kernel refuses {} ({why}): {}", hook.name, hook.costs)),
+                hooks => {
+                    let names: Vec<_> = hooks.iter().map(|hook| hook.name).collect();
+                    warn(format_args!("{why}, so many owners are unknown; without {}", names.join(", ")));
+                }
             }
         }
     }
@@ -112,8 +124,7 @@ impl Who {
         for one in &news {
             match one {
                 News::Sighting(sighting) => sighting.process.iter().for_each(|process| self.ask(process)),
-                News::Described(process) => {
-                    // It runs another program.
+                News::Executed { process, .. } => {
                     self.describer.forget(process.id);
                     self.describer.ask(process);
                 }

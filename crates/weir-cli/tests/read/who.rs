@@ -158,6 +158,48 @@ fn lines_and_objects_have_owners_though_packets_come_first() {
     assert_eq!(shown(&piped), ["-", "-", "dig[812]", "-", expected[4]], "{piped}");
 }
 
+/// One packet has a time from the future, one of a clock that was not set yet; and the clock is set back for good.
+#[test]
+fn owners_are_known_though_times_are_wrong() {
+    let place = Place::new();
+    let file = place.path("a.pcapng");
+    let mut writer = writer(&file, &WriterOptions::default());
+    writer.who(BOOT, &namespace()).expect("room");
+    let mut news = Vec::new();
+    let mut give = |after: u64, at: u64, port: u16| {
+        let (frame, owner) = (sent(port), process(port.into(), "dig", 0));
+        let packet = weir::with!(directed(after, &frame, Direction::Out), timestamp = at);
+        writer.packet(&packet).expect("room");
+        // The news of four packets come after the last of them.
+        news.extend(socket(port.into(), port, &owner, after));
+        if port % 4 == 3 {
+            writer.who(BOOT, &std::mem::take(&mut news)).expect("room");
+        }
+    };
+    for port in 1000..1100 {
+        let after = u64::from(port - 1000) * SECOND;
+        let at = match port {
+            1010 => EPOCH + 1_000_000 * SECOND,
+            1030 => SECOND,
+            _ => EPOCH + after,
+        };
+        give(after, at, port);
+    }
+    for port in 1100..1120 {
+        let after = u64::from(port - 1090) * SECOND;
+        give(after, EPOCH + after, port);
+    }
+    finish(writer);
+    let lines = succeeds(&["read", "-q", "--who", "--sort", "none"], &[&file]);
+    let mut expected: Vec<_> = (1000..1120).map(|port| format!("dig[{port}]")).collect();
+    // It is from before its socket.
+    "-".clone_into(&mut expected[30]);
+    let shown = shown(&lines);
+    assert_eq!(shown.len(), expected.len());
+    let wrong: Vec<_> = shown.iter().zip(&expected).filter(|(shown, expected)| shown != expected).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 #[test]
 fn packets_are_selected_by_their_owner() {
     let place = Place::new();
@@ -289,7 +331,7 @@ fn both_ends_are_tried_where_nothing_says_which_is_here() {
         (sent(1000), "nginx: worker[4711]"),
         (answered(1000), "nginx: worker[4711]"),
         (datagram((HERE, 2000), (HERE, 5353)), "dig[812] > dnsmasq[53]"),
-        (datagram((local, 9), (local, 5353)), "dnsmasq[53]"),
+        (datagram((local, 9), (local, 5353)), "- > dnsmasq[53]"),
         // A server here uses the same port as one elsewhere.
         (datagram((THERE, 5353), (HERE, 2000)), "dig[812]"),
         (datagram((THERE, 5353), (Ipv4Addr::new(10, 0, 0, 3), 2000)), "forwarded"),

@@ -22,7 +22,7 @@ use weir::who::{News, Process, ProcessId};
 use weir_sys::fork::{Forked, fork};
 use weir_sys::user::User;
 
-pub use self::proc::{Describer as Inspector, process_id};
+pub use self::proc::Describer as Inspector;
 use crate::Error;
 use crate::confine::{Become, confine_inspector};
 
@@ -228,6 +228,7 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
     use weir_lab::root_test;
     use weir_sys::fork::in_a_test;
+    use weir_sys::process::Stat;
 
     use super::*;
 
@@ -312,7 +313,8 @@ mod tests {
         let said = in_a_test(|| {
             let mut describer = Describer::start(true).expect("a process");
             let mut child = Command::new("sleep").arg("60").spawn().expect("sleep runs");
-            let id = process_id(child.id()).expect("it runs");
+            let started = Stat::of(child.id()).expect("it runs").started;
+            let id = ProcessId { number: child.id(), started };
             // Whoever starts a program goes on a moment before the program has its arguments.
             while std::fs::read(format!("/proc/{}/cmdline", child.id())).expect("it runs").is_empty() {
                 std::thread::yield_now();

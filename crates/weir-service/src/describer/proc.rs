@@ -6,7 +6,8 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use weir::who::{self, Container, Process, ProcessId};
+use weir::who::{Container, Placed, Process};
+use weir_sys::process::Stat;
 
 /// The most of a process's arguments that is kept, in bytes.
 const ARGUMENTS: u64 = 4096;
@@ -53,35 +54,16 @@ impl Describer {
             described.arguments = Some(arguments.split(|&byte| byte == 0).map(text).collect());
         }
         if let Ok(groups) = read(&folder.join("cgroup"), LONGEST) {
-            self.place(&String::from_utf8_lossy(&groups), &mut described);
+            let placed = Placed::parse(&String::from_utf8_lossy(&groups));
+            described.container = placed.container.map(|container| self.named(container));
+            (described.cgroup, described.unit) = (placed.cgroup, placed.unit);
         }
         // Read last: all of it was that process's, and not of one that has got its number since.
         let stat = read(&folder.join("stat"), ARGUMENTS).ok()?;
-        let is_same = process.id.started == 0 || started(&stat) == Some(process.id.started);
+        let started = Stat::parse(&stat)?.started;
+        let is_same = process.id.started == 0 || started == process.id.started;
         // It may run another program since.
         (is_same && is_called(&folder, &process.name) && described != *process).then_some(described)
-    }
-
-    /// Says where `/proc/PID/cgroup` has a process (cgroups(7)): lines `NUMBER:CONTROLLERS:PATH`, the one of cgroup2 `0::PATH`.
-    fn place(&mut self, groups: &str, process: &mut Process) {
-        let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
-        let unified = groups.lines().find(|line| line.starts_with("0::")).and_then(path);
-        let others = || groups.lines().filter(|line| !line.starts_with("0::")).filter_map(path);
-        // Engines that use version 1 leave cgroup2's group as it was.
-        let in_container = |path: &String| who::container(path).map(|container| (path.clone(), container));
-        let found =
-            unified.as_ref().and_then(in_container).or_else(|| others().find_map(|path| in_container(&path)));
-        let unit = |path: String| who::unit(&path).map(str::to_owned);
-        process.unit = unified.clone().and_then(unit).or_else(|| others().find_map(unit));
-        let longest = || others().max_by_key(String::len);
-        let (group, container) = match found {
-            Some((path, container)) => (Some(path), Some(container)),
-            None => {
-                (unified.filter(|path| path != "/").or_else(longest).or_else(|| Some("/".to_owned())), None)
-            }
-        };
-        process.cgroup = group;
-        process.container = container.map(|container| self.named(container));
     }
 
     fn named(&mut self, mut container: Container) -> Container {
@@ -156,26 +138,11 @@ fn is_called(folder: &Path, name: &str) -> bool {
     is_its(&folder.join("comm")) || threads().any(|thread| is_its(&thread.path().join("comm")))
 }
 
-/// Returns when a process has started, from `/proc/PID/stat`. The name in parentheses may have any bytes.
-fn started(stat: &[u8]) -> Option<u64> {
-    let behind = stat.iter().rposition(|&byte| byte == b')')? + 1;
-    str::from_utf8(&stat[behind..]).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
-/// Returns which process has a number now.
-///
-/// # Errors
-///
-/// None has, or `/proc` is not mounted.
-pub fn process_id(number: u32) -> io::Result<ProcessId> {
-    let stat = read(&Path::new("/proc").join(number.to_string()).join("stat"), ARGUMENTS)?;
-    let started = started(&stat).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(ProcessId { number, started })
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use weir::who::ProcessId;
 
     use super::*;
 
@@ -254,7 +221,6 @@ mod tests {
         let any = Process { name: "\u{fffd}".to_owned(), ..process(7, 4711) };
         fs::write(root.path().join("proc/7/comm"), b"\xff\n").expect("a file");
         assert!(describer.describe(&any).is_some(), "names may have any bytes");
-        assert_eq!(process_id(std::process::id()).expect("this process").number, std::process::id());
     }
 
     #[test]
@@ -281,18 +247,5 @@ mod tests {
         put(root.path(), &format!("var/log/containers/shop-1_prod_web-{ID}.log"), "");
         let container = described(root.path()).container.expect("a container");
         assert_eq!(container.name.as_deref(), Some("prod/shop-1/web"));
-    }
-
-    #[test]
-    fn groups_of_version_1_tell_containers_where_cgroup2_does_not() {
-        let root = system(&format!("12:pids:/docker/{ID}\n1:name=systemd:/docker/{ID}\n0::/\n"));
-        let process = described(root.path());
-        assert_eq!(process.cgroup, Some(format!("/docker/{ID}")));
-        assert_eq!(process.container.expect("a container").name, None, "nobody has written it down");
-
-        let root = system("12:pids:/user.slice\n1:name=systemd:/system.slice/cron.service\n0::/\n");
-        let process = described(root.path());
-        assert_eq!(process.cgroup.as_deref(), Some("/system.slice/cron.service"));
-        assert_eq!(process.unit.as_deref(), Some("cron.service"));
     }
 }

@@ -381,7 +381,22 @@ fn a_program_that_changes_is_what_it_was_then() {
     // It changed earlier than was seen first.
     story.saw_as(45, socket, Cause::Taken, Some(named(4, "curl", 33)));
     assert_eq!([44, 45].map(|at| users(&story, at)), ["curl 0 /bin/curl", "curl 33 -"]);
-    // Nobody saw it change: it has done so by now.
+    // What it was called before or behind all that was seen says nothing about now.
     story.register.learn(&News::Described(named(4, "wget", 33)));
-    assert_eq!([49, 50].map(|at| users(&story, at)), ["curl 33 -", "wget 33 -"]);
+    assert_eq!([49, 50].map(|at| users(&story, at)), ["curl 33 -"; 2]);
+    // Sockets may be seen by a link to the program, and from another group.
+    let by_link = |cgroup: &str| {
+        let (program, cgroup) = (Some("/link".to_owned()), Some(cgroup.to_owned()));
+        Arc::new(Process { program, cgroup, ..(*named(4, "curl", 33)).clone() })
+    };
+    let program = Some("/bin/curl".to_owned());
+    story.register.learn(&News::Described(Arc::new(Process { program, ..(*named(4, "curl", 33)).clone() })));
+    story.saw_as(60, socket, Cause::Taken, Some(by_link("/a")));
+    story.saw_as(70, socket, Cause::Taken, Some(by_link("/b")));
+    assert_eq!([50, 60, 70].map(|at| users(&story, at)), ["curl 33 /bin/curl"; 3]);
+    // Another program, a moment after the last packet of the one before, and back.
+    story.register.learn(&News::Executed { at: 80, process: named(4, "bash", 33) });
+    story.register.learn(&News::Executed { at: 90, process: named(4, "curl", 33) });
+    let at = [79, 80, 89, 90].map(|at| users(&story, at));
+    assert_eq!(at, ["curl 33 /bin/curl", "bash 33 -", "bash 33 -", "curl 33 -"]);
 }

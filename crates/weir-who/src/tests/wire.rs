@@ -64,6 +64,8 @@ fn sighting(processes: Vec<Arc<Process>>) -> impl Strategy<Value = Sighting> {
 fn news() -> impl Strategy<Value = Vec<News>> {
     vec(any_process(), 1..4).prop_flat_map(|processes| {
         let described = select(processes.clone()).prop_map(News::Described);
+        let executed = (any::<u64>(), select(processes.clone()))
+            .prop_map(|(at, process)| News::Executed { at, process });
         let (a, b) = (any::<u64>(), any::<u64>());
         let address = (a, b, any::<IpAddr>(), any::<bool>()).prop_map(|(at, namespace, address, is_gone)| {
             if is_gone {
@@ -75,7 +77,7 @@ fn news() -> impl Strategy<Value = Vec<News>> {
         let interface = (any::<u32>(), any::<u64>())
             .prop_map(|(interface, namespace)| News::Interface { interface, namespace });
         let lost = (any::<u64>(), any::<u64>()).prop_map(|(at, sightings)| News::Lost { at, sightings });
-        let one = prop_oneof![4 => sighting(processes).prop_map(News::Sighting), 1 => described, 1 => address, 1 => interface, 1 => lost];
+        let one = prop_oneof![4 => sighting(processes).prop_map(News::Sighting), 1 => described, 1 => executed, 1 => address, 1 => interface, 1 => lost];
         vec(one, 0..12)
     })
 }

@@ -30,8 +30,8 @@
 pub(crate) mod owners;
 
 pub use weir_who::{
-    Cause, Certainty, Container, Counts, News, Owner, Process, ProcessId, Question, Register, Settings, Side,
-    Sighting, SocketKind, Whose, container, decode, encode, unit,
+    Cause, Certainty, Container, Counts, News, Owner, Placed, Process, ProcessId, Question, Register,
+    Settings, Side, Sighting, SocketKind, Whose, decode, encode,
 };
 
 pub(crate) use self::owners::renumbered;

@@ -93,7 +93,9 @@ impl Owners {
         let told = self.interfaces.get(packet.interface as usize).copied().unwrap_or_default();
         let (place, namespace) = match told {
             Place::In(place, namespace) => (place, Some(namespace)),
-            Place::Untold if self.registers.len() == 1 => (0, None),
+            // Without any interface the blocks are of a copy that has left them out. An interface that others are told beside is of a file
+            // without owners.
+            Place::Untold if self.registers.len() == 1 && self.interfaces.is_empty() => (0, None),
             Place::Untold | Place::Unclear => return Whose::unknown(outbound),
         };
         let question = Question { at: packet.timestamp, namespace, link_type, frame: packet.data };

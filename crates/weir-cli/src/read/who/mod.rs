@@ -4,26 +4,23 @@
 //! opened like the first, so that both number interfaces alike.
 
 mod args;
+mod scout;
 
 use std::path::{Path, PathBuf};
 
 use weir::filter::FileFilter;
-use weir::reader::Item;
 use weir::who::{Certainty, Owners, Whose, outbound};
 use weir::{FileInterface, Packet};
 use weir_packet::{Transport, protocol};
 use weir_render::OwnersComment;
 
 pub(crate) use self::args::WhoArgs;
-use super::input::{Input, Sort};
+use self::scout::{Place, Scout};
+use super::input::Sort;
 use super::note;
 use super::sink::{End, Sink};
 use crate::failure::Failure;
 use crate::{style, units};
-
-/// How far the scout is ahead, in nanoseconds: a capture writes what it hears of sockets at least once a second, and a queue may
-/// be ahead of others by as much.
-const AHEAD: u64 = 5_000_000_000;
 
 /// Whose packets are.
 #[derive(Debug)]
@@ -33,6 +30,8 @@ pub(super) struct Who<'a> {
     owners: Owners,
     /// `None`: what is read cannot be read twice.
     scout: Option<Scout>,
+    /// What was read so far.
+    place: Place,
     name: String,
     /// It was told that nothing is known of sockets.
     warned: bool,
@@ -52,17 +51,6 @@ struct Interface {
 /// Protocols of which the kernel answers what no socket takes.
 const OF_SOCKETS: [u8; 5] =
     [protocol::TCP, protocol::UDP, protocol::UDP_LITE, protocol::SCTP, protocol::DCCP];
-
-#[derive(Debug)]
-struct Scout {
-    input: Input,
-    /// When the packet that it has read last was captured, in nanoseconds since the Unix epoch.
-    last: u64,
-    /// Blocks that it has read, and those that the reader has: it is never behind, even if the clock was set back.
-    blocks: u64,
-    passed: u64,
-    is_over: bool,
-}
 
 impl<'a> Who<'a> {
     /// `None`: owners are not wanted. `sort` and `filter`: those of the input. `once`: it cannot be read ahead. `writes`: packets are
@@ -87,11 +75,13 @@ impl<'a> Who<'a> {
         };
         let (owners, interfaces) = (Owners::default(), Vec::new());
         let (with_process, with_comment) = (Vec::new(), Vec::new());
-        let warned = false;
+        let (place, warned) = (Place::default(), false);
         let mut who =
-            Self { args, writes, owners, scout, name, warned, interfaces, with_process, with_comment };
+            Self { args, writes, owners, scout, place, name, warned, interfaces, with_process, with_comment };
         if let Some(scout) = &mut who.scout {
-            scout.lead(&mut who.owners, |scout, owners| owners.blocks() > 0 || scout.is_over);
+            while who.owners.blocks() == 0 && !scout.is_over {
+                scout.read(&mut who.owners);
+            }
             if who.owners.blocks() == 0 {
                 return Err(Failure::new(format_args!("no owners in {}: captured without --who", who.name))
                     .hint("capture with weir capture --who -w FILE"));
@@ -114,26 +104,19 @@ impl<'a> Who<'a> {
         self.interfaces.clear();
     }
 
-    /// Takes in a block, which the scout may have read already.
+    /// Takes in a block, unless the scout has.
     pub(super) fn block(&mut self, kind: u32, body: &[u8]) {
-        match &mut self.scout {
-            Some(scout) => {
-                scout.passed += 1;
-                scout.lead(&mut self.owners, |scout, _| scout.blocks >= scout.passed || scout.is_over);
-            }
-            None => {
-                self.owners.learn(kind, body);
-            }
+        self.place.blocks += 1;
+        if self.scout.is_none() {
+            self.owners.learn(kind, body);
         }
     }
 
     /// Returns whose packet it is; `None`: it is not wanted. The next one that is wanted tells of the losses before it.
     pub(super) fn judge(&mut self, packet: &mut Packet<'_>) -> Option<Whose> {
+        self.place.packets += 1;
         match &mut self.scout {
-            Some(scout) => {
-                let until = packet.timestamp.saturating_add(AHEAD);
-                scout.lead(&mut self.owners, |scout, _| scout.last >= until || scout.is_over);
-            }
+            Some(scout) => scout.lead(self.place, &mut self.owners),
             None if self.owners.blocks() == 0 && !self.warned => {
                 self.warned = true;
                 note(format_args!("no owners in {} so far: perhaps it is captured without --who", self.name));
@@ -141,8 +124,8 @@ impl<'a> Who<'a> {
             None => {}
         }
         let Some(interface) = self.interfaces.get_mut(packet.interface as usize) else {
-            // Whoever takes it refuses it.
-            return Some(Whose::default());
+            // No interface of the file: whoever writes it says so.
+            return Some(Whose::unknown(outbound(packet)));
         };
         let mut whose = self.owners.whose(packet, interface.link_type);
         if self.scout.is_none() {
@@ -207,38 +190,6 @@ fn doubt(whose: &mut Whose, packet: &Packet<'_>, link_type: u16) {
     for owner in whose.sender.iter_mut().chain(&mut whose.receiver) {
         if owner.certainty == Certainty::Kernel && is_of_sockets() {
             owner.certainty = Certainty::Unknown;
-        }
-    }
-}
-
-impl Scout {
-    fn open(files: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
-        Ok(Self { input: Input::open(files, sort, filter)?, last: 0, blocks: 0, passed: 0, is_over: false })
-    }
-
-    /// Reads on until `is_far` returns true; that must be so at the end of the input.
-    #[inline]
-    fn lead(&mut self, owners: &mut Owners, is_far: impl Fn(&Self, &Owners) -> bool) {
-        while !is_far(self, owners) {
-            self.read(owners);
-        }
-    }
-
-    fn read(&mut self, owners: &mut Owners) {
-        if let Some(run) = self.input.next_run() {
-            self.last = run.last;
-            return;
-        }
-        match self.input.next() {
-            Ok(Some(Item::Packet(packet))) => self.last = packet.timestamp,
-            Ok(Some(Item::Block { kind, body })) => {
-                self.blocks += 1;
-                owners.learn(kind, body);
-            }
-            Ok(Some(_)) => {}
-            Ok(None) => self.is_over = true,
-            // Whoever reads the packets tells of it. Other files may have more.
-            Err(_) => {}
         }
     }
 }

@@ -9,33 +9,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use weir_who::Container;
-
-/// What a control group is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Group {
-    /// Its path from the root of cgroup2.
-    pub(super) path: Option<String>,
-    pub(super) container: Option<Container>,
-    pub(super) unit: Option<String>,
-}
-
-impl Group {
-    pub(super) fn of(path: &str) -> Self {
-        Self {
-            path: Some(path.to_owned()),
-            container: weir_who::container(path),
-            unit: weir_who::unit(path).map(str::to_owned),
-        }
-    }
-}
+use weir_who::Placed;
 
 /// The control groups of cgroup2.
 #[derive(Debug)]
 pub(super) struct Groups {
     mount: Option<Mount>,
     /// By the inode of the directory.
-    known: HashMap<u64, Group>,
+    known: HashMap<u64, Placed>,
     /// When to look again at the soonest, so that new groups take a tenth of a processor at most.
     next_look: Instant,
     /// Whether there are hierarchies of version 1.
@@ -83,7 +64,7 @@ impl Groups {
     }
 
     /// Returns a group by its number; `None` if it is gone, or not to be seen.
-    pub(super) fn get(&mut self, number: u64) -> Option<&Group> {
+    pub(super) fn get(&mut self, number: u64) -> Option<&Placed> {
         if !self.known.contains_key(&number) && Instant::now() >= self.next_look {
             self.look();
         }
@@ -92,7 +73,7 @@ impl Groups {
 
     /// Returns the number of the group with this path.
     pub(super) fn number(&self, path: &str) -> Option<u64> {
-        self.known.iter().find(|(_, group)| group.path.as_deref() == Some(path)).map(|(number, _)| *number)
+        self.known.iter().find(|(_, group)| group.cgroup.as_deref() == Some(path)).map(|(number, _)| *number)
     }
 
     /// Looks at all groups. Those that are gone stay known: their processes' packets may still come.
@@ -122,8 +103,8 @@ impl Groups {
         for (number, path) in found {
             let group = self.known.entry(number).or_default();
             // A group can be renamed only with version 1.
-            if group.path.as_ref() != Some(&path) {
-                *group = Group::of(&path);
+            if group.cgroup.as_ref() != Some(&path) {
+                *group = Placed::at(&path);
             }
         }
         self.next_look = Instant::now() + (began.elapsed() * SHARE).max(Duration::from_millis(1));
@@ -210,7 +191,7 @@ broken
                 return weir_skip::this_test(format_args!("cannot read {}: {error}", directory.display()));
             }
         };
-        assert_eq!(groups.get(status.ino()).and_then(|group| group.path.as_deref()), Some(own));
+        assert_eq!(groups.get(status.ino()).and_then(|group| group.cgroup.as_deref()), Some(own));
         assert_eq!(groups.get(u64::MAX), None);
     }
 }

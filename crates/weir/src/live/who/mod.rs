@@ -257,7 +257,7 @@ impl Tracker {
             (who::Cause::Executed, Some(process)) => {
                 let program = report.program.as_deref().unwrap_or_default();
                 let process = processes.executed(process, program, groups);
-                return self.learn(News::Described(process));
+                return self.learn(News::Executed { at, process });
             }
             (_, process) => process.as_ref().map(|process| processes.get(process, groups)),
         };

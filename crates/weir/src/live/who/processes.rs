@@ -5,9 +5,10 @@ use std::fs;
 use std::sync::Arc;
 
 use weir_bpf::who::ProcessReport;
-use weir_who::{Process, ProcessId};
+use weir_sys::process::Stat;
+use weir_who::{Placed, Process, ProcessId};
 
-use super::groups::{Group, Groups};
+use super::groups::Groups;
 
 /// At most so many are known; the first to be known are the first to be forgotten.
 const MOST: usize = 65_536;
@@ -65,7 +66,7 @@ impl Processes {
             name: name_of(&report.name),
             program: known.program.clone(),
             arguments: known.arguments.clone(),
-            cgroup: group.path,
+            cgroup: group.cgroup,
             container: group.container,
             unit: group.unit,
         });
@@ -118,10 +119,9 @@ impl Processes {
 }
 
 fn id_of(report: &ProcessReport) -> ProcessId {
-    /// `USER_HZ` is 100 on every machine.
     const HUNDREDTH: u64 = 10_000_000;
     let started = match report.started {
-        0 => started(report.number).unwrap_or(0),
+        0 => Stat::of(report.number).map_or(0, |stat| stat.started),
         nanoseconds => nanoseconds / HUNDREDTH,
     };
     ProcessId { number: report.number, started }
@@ -133,7 +133,7 @@ fn looked_up(id: ProcessId, arguments: bool) -> (Option<String>, Option<Vec<Stri
     let program = fs::read_link(format!("{directory}/exe")).ok();
     let line = arguments.then(|| fs::read(format!("{directory}/cmdline")).ok()).flatten();
     // Neither is another's that has the number now.
-    if started(id.number) != Some(id.started) {
+    if !runs(id) {
         return (None, None);
     }
     let arguments = line.filter(|line| !line.is_empty()).map(|line| {
@@ -143,44 +143,21 @@ fn looked_up(id: ProcessId, arguments: bool) -> (Option<String>, Option<Vec<Stri
     (program.map(|program| program.to_string_lossy().into_owned()), arguments)
 }
 
-/// Returns when a process started, as `/proc/PID/stat` says.
-pub(super) fn started(process: u32) -> Option<u64> {
-    let line = fs::read(format!("/proc/{process}/stat")).ok()?;
-    started_of(&line)
-}
-
-/// Reads when a process started from its line in `/proc/PID/stat`.
-pub(super) fn started_of(line: &[u8]) -> Option<u64> {
-    field(line, 22)?.parse().ok()
-}
-
-/// Reads a process's parent.
-pub(super) fn parent_of(line: &[u8]) -> Option<u32> {
-    field(line, 4)?.parse().ok()
-}
-
-/// Returns a field behind the second, which is the name, in parentheses, and may have any characters.
-fn field(line: &[u8], number: usize) -> Option<&str> {
-    let end = line.iter().rposition(|&byte| byte == b')')?;
-    std::str::from_utf8(&line[end + 1..]).ok()?.split_ascii_whitespace().nth(number - 3)
-}
-
 /// Returns what is known of a process's control group. Where it has none of its own in cgroup2, version 1 may have.
-fn group_of(id: ProcessId, number: u64, groups: &mut Groups) -> Group {
+fn group_of(id: ProcessId, number: u64, groups: &mut Groups) -> Placed {
     let group = groups.get(number).cloned().unwrap_or_default();
-    if !groups.version_1 || group.path.as_ref().is_some_and(|path| path != "/") {
+    if !groups.version_1 || group.cgroup.as_ref().is_some_and(|path| path != "/") {
         return group;
     }
-    let lines = fs::read_to_string(format!("/proc/{}/cgroup", id.number)).unwrap_or_default();
-    match longest(&lines).filter(|_| started(id.number) == Some(id.started)) {
-        Some(path) if path != "/" => Group::of(path),
+    match fs::read_to_string(format!("/proc/{}/cgroup", id.number)) {
+        Ok(lines) if runs(id) => Placed::parse(&lines),
         _ => group,
     }
 }
 
-/// Returns the longest path in `/proc/PID/cgroup`, whose lines are `NUMBER:CONTROLLERS:PATH`.
-fn longest(lines: &str) -> Option<&str> {
-    lines.lines().filter_map(|line| line.splitn(3, ':').nth(2)).max_by_key(|path| path.len())
+/// Returns whether the process has its number still.
+fn runs(id: ProcessId) -> bool {
+    Stat::of(id.number).is_ok_and(|stat| stat.started == id.started)
 }
 
 /// Reads a name, which ends at a zero.
@@ -240,7 +217,7 @@ mod tests {
     #[test]
     fn the_own_program_is_known_and_its_arguments_if_wanted() {
         let own = std::process::id();
-        let since = started(own).unwrap();
+        let since = Stat::of(own).unwrap().started;
         let id = ProcessId { number: own, started: since };
         let (program, arguments) = looked_up(id, true);
         assert_eq!(program.as_deref(), std::env::current_exe().unwrap().to_str());
@@ -248,15 +225,5 @@ mod tests {
         assert_eq!(looked_up(ProcessId { started: since + 1, ..id }, true), (None, None));
         // Where the kernel does not tell when it started, /proc does.
         assert_eq!(id_of(&report(own, 0, b"a")), id);
-    }
-
-    #[test]
-    fn lines_of_proc_are_read_with_care() {
-        let line = b"7 (a ) b) R 1 7 7 0 -1 4194304 82 0 0 0 0 0 0 0 20 0 1 0 4711 1 2 3";
-        assert_eq!((started_of(line), parent_of(line)), (Some(4711), Some(1)));
-        assert_eq!(started_of(b"7 (a ) R 1"), None);
-        assert_eq!(started_of(b""), None);
-        assert_eq!(longest("5:cpu:/\n4:pids:/docker/a:b\n0::/x\n"), Some("/docker/a:b"));
-        assert_eq!(longest("broken"), None);
     }
 }

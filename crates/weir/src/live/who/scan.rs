@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use weir_bpf::who::{Cause, Ends, ProcessReport, Report};
+use weir_sys::process::Stat;
 use weir_sys::{CallError, netns, sockets};
 
 use super::groups::Groups;
-use super::processes;
 
 /// Returns a report for each process and each socket of this network namespace that it has open, as far as this process may see
 /// them.
@@ -58,7 +58,7 @@ fn inode(link: &str) -> Option<u64> {
 fn process(number: u32, groups: &Groups) -> Option<ProcessReport> {
     const HUNDREDTH: u64 = 10_000_000;
     let directory = format!("/proc/{number}");
-    let line = fs::read(format!("{directory}/stat")).ok()?;
+    let stat = Stat::of(number).ok()?;
     let comm = fs::read(format!("{directory}/comm")).ok()?;
     let mut name = [0; 16];
     for (to, from) in name[..15].iter_mut().zip(comm.strip_suffix(b"\n").unwrap_or(&comm)) {
@@ -68,8 +68,8 @@ fn process(number: u32, groups: &Groups) -> Option<ProcessReport> {
     let group = group.lines().find_map(|line| line.strip_prefix("0::"));
     Some(ProcessReport {
         number,
-        started: processes::started_of(&line)? * HUNDREDTH,
-        parent: processes::parent_of(&line).unwrap_or(0),
+        started: stat.started * HUNDREDTH,
+        parent: stat.parent,
         // The files of a process belong to its effective user.
         user: fs::metadata(format!("{directory}/stat")).ok()?.uid(),
         cgroup: group.and_then(|path| groups.number(path)).unwrap_or(0),
@@ -101,7 +101,7 @@ mod tests {
         };
         let process = found.process.unwrap();
         let own = std::process::id();
-        assert_eq!((process.number, process.started / 10_000_000), (own, processes::started(own).unwrap()));
+        assert_eq!((process.number, process.started / 10_000_000), (own, Stat::of(own).unwrap().started));
         assert_eq!((found.at, found.cause, found.kind), (7, Cause::Found, 2));
         assert_eq!(
             (process.user, process.parent),
